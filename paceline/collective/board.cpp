@@ -38,7 +38,7 @@ std::string Fingerprint::text() const {
     text += " of " + std::to_string(elements) + " " + to_string(what.element) + " (" +
             bytes_text(static_cast<int64_t>(elements * size_of(what.element))) + ")";
   }
-  if (shapes != 0) text += " in several tensors";
+  if (shapes != 0) text += " in several parts";
   if (root >= 0) text += " with root " + std::to_string(root);
   return text;
 }

@@ -45,7 +45,7 @@ struct Fingerprint {
   Reduce what;
   int32_t root = -1;      ///< -1: there is none
   uint64_t elements = 0;  ///< 0 where they may differ
-  uint64_t shapes = 0;    ///< of several tensors: a hash of their types and sizes
+  uint64_t shapes = 0;  ///< of several tensors: a hash of their types and sizes; else 0, or another way to carry it out
 
   /// "all_reduce(sum) of 1,024 float32".
   std::string text() const;

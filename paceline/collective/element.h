@@ -1,6 +1,7 @@
 // What a collective's values are, and how the ranks' values become one. Pure data.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "paceline/core/element_type.h"
@@ -26,7 +27,11 @@ struct Reduce {
   Reduction reduction = Reduction::sum;
   double factor = 1;  ///< of a sum: each rank's values are multiplied by it first; floating-point numbers only
 
-  bool operator==(const Reduce&) const = default;
+  /// Of the same bits, so that a factor that is no number equals itself.
+  bool operator==(const Reduce& other) const {
+    return element == other.element && reduction == other.reduction &&
+           std::bit_cast<uint64_t>(factor) == std::bit_cast<uint64_t>(other.factor);
+  }
 };
 
 }  // namespace paceline::collective

@@ -19,7 +19,8 @@ void pass(const char* fail_point) {
 }
 
 std::string name_of(const Request& request, uint64_t number) {
-  return std::string(to_string(request.kind)) + " number " + std::to_string(request.shown_number(number));
+  return std::string(to_string(request.whole ? request.whole->kind : request.kind)) + " number " +
+         std::to_string(request.shown_number(number));
 }
 
 Execution::Execution(Peers& peers, const Request& request, uint64_t number, bool reads_others, const WaitLimits& limits,
@@ -163,9 +164,8 @@ void Execution::read(int rank, uint64_t begin, uint64_t bytes, std::byte* destin
       done += static_cast<uint64_t>(got);
     } else if (errno != EINTR) {
       const std::string why = errno == ESRCH ? "its process has ended" : std::strerror(errno);
-      throw PeerLost(what_ + " failed on rank " + std::to_string(peers_.name_of(peers_.rank())) +
-                         ", which cannot read the memory of rank " + std::to_string(peers_.name_of(rank)) + ": " + why,
-                     {peers_.name_of(rank)});
+      peers_.check_gone(what_);  // it may have given up for want of another, and let its memory go
+      peers_.fail({rank}, what_, "its memory cannot be read: " + why);
     }
   }
 }

@@ -30,9 +30,6 @@ class Operation {
 
 namespace {
 
-// What a worker called has destroyed the group of that worker, which then touches nothing of it any more.
-thread_local bool has_ended_its_group = false;
-
 // What a process has to read of another to show that it may.
 constexpr uint64_t kMark = 0x70616365'6c696e65;
 
@@ -99,6 +96,10 @@ SharedGroup::SharedGroup(std::unique_ptr<Peers> peers)
     : peers_(std::move(peers)), mail_(std::make_unique<Mail>(*peers_)) {}
 
 SharedGroup::~SharedGroup() {
+  end();
+}
+
+void SharedGroup::end() {
   std::unique_lock lock(mutex_);
   is_ending_ = true;
   if (!queue_.empty()) peers_->abort("");
@@ -111,10 +112,10 @@ SharedGroup::~SharedGroup() {
     }
   }
   lock.unlock();
-  for (std::thread& worker : workers_) {
+  for (std::thread& worker : std::exchange(workers_, {})) {
     if (worker.get_id() == std::this_thread::get_id()) {
       worker.detach();
-      has_ended_its_group = true;
+      *is_gone_ = true;
     } else {
       worker.join();
     }
@@ -203,6 +204,17 @@ bool SharedGroup::wait_for(const std::shared_ptr<Operation>& operation, std::chr
   return is_over;
 }
 
+std::vector<int64_t> SharedGroup::awaited() const {
+  uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (queue_.empty()) return {};
+    number = queue_.front()->number;
+  }
+  return peers_->names_without(
+      [number](const Board& board) { return board.announced.load(std::memory_order_acquire) >= number; });
+}
+
 void SharedGroup::settle(const void* memory, uint64_t bytes) {
   settle([&](const Request& request) { return request.writes_to(memory, bytes); });
 }
@@ -212,6 +224,7 @@ void SharedGroup::settle() {
 }
 
 void SharedGroup::settle(const std::function<bool(const Request&)>& is_meant) {
+  refuse_forks("a collective");
   std::shared_ptr<Operation> last;
   {
     const std::lock_guard lock(mutex_);
@@ -220,6 +233,7 @@ void SharedGroup::settle(const std::function<bool(const Request&)>& is_meant) {
     }
   }
   if (!last) return;
+  if (last->request.on_wait) last->request.on_wait();
   try {
     wait(last);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): who called it is told
@@ -291,6 +305,7 @@ void SharedGroup::announce(const Operation& operation) {
 // The first of the queue, from its announcement to its end. With the mutex held, which it gives back meanwhile.
 void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) {
   is_driven_ = true;
+  const std::shared_ptr<const bool> is_gone = is_gone_;  // what it calls in the end may destroy the group
   const std::shared_ptr<Operation> operation = queue_.front();
   std::exception_ptr failure = broken_;
   if (!failure) {
@@ -330,7 +345,7 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
   if (!rest) return;
   lock.unlock();
   rest();
-  if (!has_ended_its_group) lock.lock();
+  if (!*is_gone) lock.lock();
 }
 
 void SharedGroup::wait_for_room(const Operation& operation, const WaitLimits& limits,
@@ -344,6 +359,7 @@ void SharedGroup::wait_for_room(const Operation& operation, const WaitLimits& li
 }
 
 void SharedGroup::work() {
+  const std::shared_ptr<const bool> is_gone = is_gone_;
   std::unique_lock lock(mutex_);
   const auto has_work = [this] { return !is_driven_ && !queue_.empty() && queue_.front()->number <= pushed_; };
   while (true) {
@@ -352,7 +368,7 @@ void SharedGroup::work() {
     --idle_workers_;
     if (is_ending_) return;
     run_front(lock, /*is_worker=*/true);
-    if (has_ended_its_group) return;
+    if (*is_gone) return;
   }
 }
 

@@ -54,7 +54,7 @@ class SharedGroup {
                                              std::chrono::milliseconds timeout, bool may_read_others = true);
 
   explicit SharedGroup(std::unique_ptr<Peers> peers);
-  /// What is under way fails.
+  /// As end().
   ~SharedGroup();
   SharedGroup(const SharedGroup&) = delete;
   SharedGroup& operator=(const SharedGroup&) = delete;
@@ -72,7 +72,8 @@ class SharedGroup {
   /// Carries it out in the background: nobody may call wait() soon.
   void push(const std::shared_ptr<Operation>& operation);
   static bool is_over(const Operation& operation);
-  /// Waits until nothing that was called before writes to this memory any more, whether it ended well or not.
+  /// Waits until nothing that was called before writes to this memory any more, whether it ended well or not. The
+  /// operation that is waited for is told (`on_wait`). UsageError in a fork.
   void settle(const void* memory, uint64_t bytes);
   /// The same of all memory.
   void settle();
@@ -86,6 +87,11 @@ class SharedGroup {
   /// Before the first operation.
   void set_patience(const Patience& patience) { patience_ = patience; }
 
+  /// What is under way fails, and no thread of the group's runs any more; nothing may be called after it. A worker that
+  /// calls it, by what an operation has returned, ends soon.
+  void end();
+  /// Ranks that have not come to the first operation that is not over, by their names.
+  std::vector<int64_t> awaited() const;
   /// Throws as an operation would for want of a rank that has ended, left, aborted or given up, if there is one.
   /// `what`: for errors.
   void check_gone(const std::string& what) const { peers_->check_gone(what); }
@@ -126,6 +132,7 @@ class SharedGroup {
   bool is_driven_ = false;  // a thread carries out the first of the queue
   bool is_ending_ = false;
   std::exception_ptr broken_;
+  const std::shared_ptr<bool> is_gone_ = std::make_shared<bool>(false);  // set and read by one worker
   std::vector<std::thread> workers_;  // one, but for those who wait in what an on_end has returned
   int idle_workers_ = 0;
 };

@@ -36,6 +36,8 @@ struct Request {
   std::shared_ptr<void> keeps;
   /// The user's call, where this is a part of one that is carried out between several nodes.
   std::optional<Fingerprint> whole;
+  /// Called when settle() waits for it; empty for nothing.
+  std::function<void()> on_wait;
   /// Called once, by the thread that ends the operation, before waiting threads go on; null for success. It must not
   /// call the group, but abort() it may. What it returns, unless that is empty, is called when other threads have gone
   /// on: it may call the group, and wait for what it calls.

@@ -217,6 +217,15 @@ void Peers::check_given_up(const std::function<bool(const Board&)>& is_there, co
   if (is_any) check_missing(is_there, what, /*is_late=*/false);
 }
 
+std::vector<int64_t> Peers::names_without(const std::function<bool(const Board&)>& is_there) const {
+  std::vector<int64_t> names;
+  for (const Member& member : members_) {
+    if (!is_there(member.arena->board())) names.push_back(name_of(member.rank));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 void Peers::check_gone(const std::string& what) const {
   check_missing([](const Board&) { return false; }, what, /*is_late=*/false);
 }
@@ -305,11 +314,14 @@ void Peers::give_up(const std::vector<int64_t>& missing) {
 }
 
 void Peers::abort(const std::string& reason) {
-  if (!aborted_.exchange(true) && !reason.empty() && reason.size() < kReasonBytes) {
-    std::ranges::copy(reason, board().reason.begin());
+  {
+    const std::lock_guard lock(abort_mutex_);  // no reason is read before it is whole
+    if (!aborted_.exchange(true) && reason.size() < kReasonBytes) {
+      std::ranges::copy(reason, board().reason.begin());
+    }
+    Presence here = Presence::here;  // whoever has failed says still for want of whom
+    board().presence.compare_exchange_strong(here, Presence::aborted);
   }
-  Presence here = Presence::here;  // whoever has failed says still for want of whom
-  board().presence.compare_exchange_strong(here, Presence::aborted);
   wake_own();
   for (const Member& member : members_) wake_all(member.arena->board());
 }

@@ -89,6 +89,10 @@ class Peers {
             const std::string& what);
   /// Throws when a rank has given up, or aborted, and `is_there` does not hold of its board.
   void check_given_up(const std::function<bool(const Board&)>& is_there, const std::string& what) const;
+  /// Throws for want of `missing`. `why`: what is known of them.
+  [[noreturn]] void fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const;
+  /// Of a wait that is under way: the names of the others of whose boards `is_there` does not hold.
+  std::vector<int64_t> names_without(const std::function<bool(const Board&)>& is_there) const;
   /// Throws when nothing new can come from a rank any more. `what`: for errors.
   void check_gone(const std::string& what) const;
   /// Leaves word that `missing`, by their names, are missed here: that is why this rank has ended, should it do so.
@@ -105,7 +109,6 @@ class Peers {
   uint64_t missed_by(const Board& board) const;
   std::vector<int> ranks_of(uint64_t bits) const;
   std::string list(const std::vector<int>& ranks) const;
-  [[noreturn]] void fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const;
   void check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what, bool is_late) const;
   void check_stopped(const std::function<bool(const Board&)>& is_there, const std::string& what) const;
 
@@ -117,6 +120,7 @@ class Peers {
   std::vector<int64_t> processes_;        // by rank
   std::vector<Member> members_;
   std::unique_ptr<std::atomic<bool>[]> lost_;  // by rank
+  std::mutex abort_mutex_;
   std::atomic<bool> aborted_ = false;
   int spins_ = 0;
   Descriptor stop_;

@@ -156,6 +156,7 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
 
   template <class Start>
   WorkPointer counted(const CollectiveCall& call, const Start& start) {
+    failures_->throw_if_stopped(to_string(call.collective));  // it would wait for ranks that are still there
     if (progress_ == nullptr) return reported(call.collective, start());
     const CollectiveHandle handle = progress_->begin_collective(call);
     try {

@@ -1,4 +1,5 @@
 #include <ATen/ops/empty.h>
+#include <c10/util/hash.h>
 
 #include <algorithm>
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
+#include "paceline/comm/callback_threads_internal.h"
 #include "paceline/comm/collective_call_internal.h"
 #include "paceline/comm/failure_internal.h"
 #include "paceline/comm/hierarchical_internal.h"
@@ -55,6 +57,25 @@ struct Nodes {
   }
 };
 
+// Of a message into a tensor of strides.
+class CopiedWork final : public c10d::Work {
+ public:
+  CopiedWork(c10::intrusive_ptr<c10d::Work> work, SharedCall call) : work_(std::move(work)), call_(std::move(call)) {}
+
+  bool isCompleted() override { return work_->isCompleted(); }
+  int sourceRank() const override { return work_->sourceRank(); }
+  void abort() override { work_->abort(); }
+  bool wait(std::chrono::milliseconds timeout) override {
+    const bool is_over = work_->wait(timeout);
+    if (is_over) call_.copy_back();
+    return is_over;
+  }
+
+ private:
+  const c10::intrusive_ptr<c10d::Work> work_;
+  SharedCall call_;
+};
+
 class HierarchicalBackend final : public c10d::Backend {
  public:
   using WorkPointer = c10::intrusive_ptr<c10d::Work>;
@@ -95,9 +116,10 @@ class HierarchicalBackend final : public c10d::Backend {
 
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
     if (tensors.size() == 1 && tensors.front().is_sparse()) {
-      return among_all(c10d::OpType::ALLREDUCE, {Collective::all_reduce}, sparse_fingerprint_of(tensors), {}, tensors,
-                       options.timeout,
-                       [this, tensors, options]() mutable { return relay_->flat().allreduce(tensors, options); });
+      return among_all(
+          c10d::OpType::ALLREDUCE, {Collective::all_reduce}, of_its_own(fingerprint_of(Kind::all_reduce, tensors)), {},
+          tensors, options.timeout,
+          [flat = relay_->flat(), tensors, options]() mutable { return flat->allreduce(tensors, options); });
     }
     return reduce_all(c10d::OpType::ALLREDUCE, tensors, options);
   }
@@ -108,7 +130,7 @@ class HierarchicalBackend final : public c10d::Backend {
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
     at::Tensor tensor = only("reduce", tensors, options.rootTensor);
     const bool is_root = checked_rank("reduce", options.rootRank, getSize()) == getRank();
-    SharedCall call(in_use_->take({tensor}));
+    SharedCall call = claim({tensor});
     if (!is_root) tensor = tensor.detach().clone();
     Steps steps;
     reduce_steps(steps, reducing_of("reduce", tensor, options.reduceOp, call));
@@ -121,26 +143,24 @@ class HierarchicalBackend final : public c10d::Backend {
                              const c10d::ReduceScatterOptions& options) override {
     at::Tensor& output = only("reduce_scatter", outputs);
     if (has_sizes_of_their_own(inputs)) return reduce_parts(outputs, inputs.front(), options);
-    SharedCall call(in_use_->take(list_of("reduce_scatter", inputs, output, getSize()), outputs));
+    SharedCall call = claim(list_of("reduce_scatter", inputs, output, getSize()), outputs);
     Tensors joined{call.joined(list_of("reduce_scatter", inputs, output, getSize()))};
     return reduce_scatter_tensors(c10d::OpType::REDUCE_SCATTER, std::move(call), outputs, joined, options);
   }
   WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                    const c10d::ReduceScatterOptions& options) override {
     Tensors outputs{output}, inputs{input};
-    return reduce_scatter_tensors(c10d::OpType::_REDUCE_SCATTER_BASE, SharedCall(in_use_->take(inputs, outputs)),
-                                  outputs, inputs, options);
+    return reduce_scatter_tensors(c10d::OpType::_REDUCE_SCATTER_BASE, claim(inputs, outputs), outputs, inputs, options);
   }
   WorkPointer reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                               const c10d::ReduceScatterOptions& options) override {
-    return reduce_scatter_tensors(c10d::OpType::COALESCED, SharedCall(in_use_->take(inputs, outputs)), outputs, inputs,
-                                  options);
+    return reduce_scatter_tensors(c10d::OpType::COALESCED, claim(inputs, outputs), outputs, inputs, options);
   }
 
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     at::Tensor& tensor = only("broadcast", tensors, options.rootTensor);
     const int root = checked_rank("broadcast", options.rootRank, getSize());
-    SharedCall call(in_use_->take({tensor}));
+    SharedCall call = claim({tensor});
     Steps steps;
     broadcast_steps(steps, getRank() == root ? call.given(tensor) : call.filled(tensor), root);
     return by_nodes(c10d::OpType::BROADCAST, call_of(Collective::broadcast, tensors),
@@ -151,26 +171,25 @@ class HierarchicalBackend final : public c10d::Backend {
   WorkPointer allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
     at::Tensor& input = only("all_gather", inputs);
     if (has_sizes_of_their_own(outputs)) return gather_parts(outputs.front(), input, options);
-    Tensors results = list_of("all_gather", outputs, input, getSize());
-    SharedCall call(in_use_->take(inputs, results));
-    Tensors parts;
-    for (at::Tensor& result : results) parts.push_back(byte_view(call.filled(result)));
-    TensorLists from(nodes_.ranks.size());
-    for (size_t rank = 0; rank < parts.size(); ++rank)
-      from[static_cast<size_t>(nodes_.node_of[rank])].push_back(parts[rank]);
-    Steps steps;
-    gather_steps(steps, byte_view(call.given(input)), parts, from);
-    return by_nodes(c10d::OpType::ALLGATHER, call_of(Collective::all_gather, results),
-                    fingerprint_of(Kind::all_gather, inputs), std::move(call), std::move(steps), results,
-                    options.timeout);
+    // As one tensor: a rank may ask for that, while another asks for a list.
+    const Tensors results = list_of("all_gather", outputs, input, getSize());
+    SharedCall call = claim(inputs, results);
+    const at::Tensor whole = at::empty({getSize(), input.numel()}, input.options());
+    for (int64_t rank = 0; rank < getSize(); ++rank) {
+      const at::Tensor& result = results[static_cast<size_t>(rank)];
+      call.results(result.detach(), whole[rank].view(result.sizes()));
+    }
+    return gather_into(c10d::OpType::ALLGATHER, std::move(call), {whole}, inputs, results, options);
   }
   WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
     Tensors outputs{output}, inputs{input};
-    return gather_into(c10d::OpType::_ALLGATHER_BASE, outputs, inputs, options);
+    check_gathered(outputs, inputs, getSize());
+    return gather_into(c10d::OpType::_ALLGATHER_BASE, claim(inputs, outputs), outputs, inputs, outputs, options);
   }
   WorkPointer allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                               const c10d::AllgatherOptions& options) override {
-    return gather_into(c10d::OpType::COALESCED, outputs, inputs, options);
+    check_gathered(outputs, inputs, getSize());
+    return gather_into(c10d::OpType::COALESCED, claim(inputs, outputs), outputs, inputs, outputs, options);
   }
 
   WorkPointer barrier(const c10d::BarrierOptions& options) override {
@@ -191,54 +210,67 @@ class HierarchicalBackend final : public c10d::Backend {
 
   // What goes between all ranks, each for itself, once they have agreed on it: nothing is gained by the leaders.
   WorkPointer allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    return among_all(c10d::OpType::_ALLREDUCE_SPARSE, {Collective::all_reduce}, sparse_fingerprint_of(tensors), {},
-                     tensors, options.timeout,
-                     [this, tensors, options]() mutable { return relay_->flat().allreduce_sparse(tensors, options); });
+    return among_all(
+        c10d::OpType::_ALLREDUCE_SPARSE, {Collective::all_reduce},
+        of_its_own(fingerprint_of(Kind::all_reduce, tensors)), {}, tensors, options.timeout,
+        [flat = relay_->flat(), tensors, options]() mutable { return flat->allreduce_sparse(tensors, options); });
   }
   WorkPointer allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                   const c10d::AllgatherOptions& options) override {
     Tensors results = all_of(outputs);
-    SharedCall call(in_use_->take(inputs, results));
+    SharedCall call = claim(inputs, results);
+    TensorLists filled = filled_by(call, outputs);
+    Tensors given = given_by(call, inputs);
     return among_all(c10d::OpType::ALLGATHER_COALESCED, call_of(Collective::all_gather, inputs, getSize()),
-                     fingerprint_of(Kind::all_gather, inputs), std::move(call), std::move(results), options.timeout,
-                     [this, outputs, inputs, options]() mutable {
-                       return relay_->flat().allgather_coalesced(outputs, inputs, options);
+                     of_its_own(fingerprint_of(Kind::all_gather, inputs)), std::move(call), std::move(results),
+                     options.timeout, [flat = relay_->flat(), filled, given, options]() mutable {
+                       return flat->allgather_coalesced(filled, given, options);
                      });
   }
   WorkPointer gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
-    only("gather", inputs);
+    const at::Tensor& input = only("gather", inputs);
     const int root = checked_rank("gather", options.rootRank, getSize());
     check_empty_elsewhere("gather", outputs, getRank(), root);
+    if (getRank() == root) list_of("gather", outputs, input, getSize());
     Tensors results = all_of(outputs);
-    SharedCall call(in_use_->take(inputs, results));
+    SharedCall call = claim(inputs, results);
+    TensorLists filled = filled_by(call, outputs);
+    Tensors given = given_by(call, inputs);
     return among_all(
         c10d::OpType::GATHER, call_of(Collective::gather, inputs, getSize()),
         fingerprint_of(Kind::gather, inputs, nullptr, root), std::move(call), std::move(results), options.timeout,
-        [this, outputs, inputs, options]() mutable { return relay_->flat().gather(outputs, inputs, options); });
+        [flat = relay_->flat(), filled, given, options]() mutable { return flat->gather(filled, given, options); });
   }
   WorkPointer scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override {
-    only("scatter", outputs);
+    const at::Tensor& output = only("scatter", outputs);
     const int root = checked_rank("scatter", options.rootRank, getSize());
     check_empty_elsewhere("scatter", inputs, getRank(), root);
-    SharedCall call(in_use_->take(outputs, all_of(inputs)));
+    if (getRank() == root) list_of("scatter", inputs, output, getSize());
+    SharedCall call = claim(outputs, all_of(inputs));
+    Tensors filled{call.filled(outputs.front())};
+    TensorLists given;
+    for (const Tensors& list : inputs) given.push_back(given_by(call, list));
     return among_all(
         c10d::OpType::SCATTER, call_of(Collective::scatter, outputs, getSize()),
         fingerprint_of(Kind::scatter, outputs, nullptr, root), std::move(call), outputs, options.timeout,
-        [this, outputs, inputs, options]() mutable { return relay_->flat().scatter(outputs, inputs, options); });
+        [flat = relay_->flat(), filled, given, options]() mutable { return flat->scatter(filled, given, options); });
   }
   WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_rows,
                             std::vector<int64_t>& input_rows, const c10d::AllToAllOptions& options) override {
     check_tensor("all_to_all", output);
     check_tensor("all_to_all", input);
-    SharedCall call(in_use_->take({input}, {output}));
-    return all_to_all(c10d::OpType::ALLTOALL_BASE, std::move(call), {output}, output, input, output_rows, input_rows,
+    bytes_of_rows(input, input_rows, getSize());
+    bytes_of_rows(output, output_rows, getSize());
+    SharedCall call = claim({input}, {output});
+    const at::Tensor filled = call.filled(output), given = call.given(input);
+    return all_to_all(c10d::OpType::ALLTOALL_BASE, std::move(call), {output}, filled, given, output_rows, input_rows,
                       options);
   }
   WorkPointer alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override {
     const auto ranks = static_cast<size_t>(getSize());
     TORCH_CHECK_VALUE(outputs.size() == ranks && inputs.size() == ranks, "all_to_all: wanted a tensor for each of ",
                       getSize(), " ranks, got ", inputs.size(), " and ", outputs.size());
-    SharedCall call(in_use_->take(inputs, outputs));
+    SharedCall call = claim(inputs, outputs);
     std::vector<int64_t> sends, receives;
     for (const at::Tensor& input : inputs) {
       check_tensor("all_to_all", input);
@@ -259,9 +291,16 @@ class HierarchicalBackend final : public c10d::Backend {
     return all_to_all(c10d::OpType::ALLTOALL, std::move(call), outputs, output, input, receives, sends, options);
   }
   // Messages of two ranks.
-  WorkPointer send(Tensors& tensors, int to, int tag) override { return relay_->flat().send(tensors, to, tag); }
-  WorkPointer recv(Tensors& tensors, int from, int tag) override { return relay_->flat().recv(tensors, from, tag); }
-  WorkPointer recvAnysource(Tensors& tensors, int tag) override { return relay_->flat().recvAnysource(tensors, tag); }
+  WorkPointer send(Tensors& tensors, int to, int tag) override {
+    Tensors given{only("send", tensors).contiguous()};
+    return relay_->flat()->send(given, to, tag);
+  }
+  WorkPointer recv(Tensors& tensors, int from, int tag) override {
+    return received(tensors, [&](Tensors& filled) { return relay_->flat()->recv(filled, from, tag); });
+  }
+  WorkPointer recvAnysource(Tensors& tensors, int tag) override {
+    return received(tensors, [&](Tensors& filled) { return relay_->flat()->recvAnysource(filled, tag); });
+  }
 
   void abort() override {
     if (!relay_->is_at_home() || !failures_->stop()) return;
@@ -286,6 +325,7 @@ class HierarchicalBackend final : public c10d::Backend {
   Begun begin(c10d::OpType type, const CollectiveCall& counted, SharedCall call, Tensors results) {
     const std::string operation = to_string(counted.collective);
     failures_->throw_if_stopped(operation);
+    relay_->refuse_forks();  // which share the progress
     uint64_t number = ++called_;
     const auto kept = std::make_shared<SharedCall>(std::move(call));
     const ToldWork told =
@@ -333,13 +373,15 @@ class HierarchicalBackend final : public c10d::Backend {
     steps.front().down = Request{.kind = Kind::barrier};
     const auto end = [end = std::move(begun.end), name = begun.name,
                       relay = std::weak_ptr(relay_)](const std::exception_ptr& failure) {
-      const auto group = relay.lock();
-      if (!failure || !group) return end(failure);
+      auto group = failure ? relay.lock() : nullptr;
+      if (!group) return end(failure);
       try {
         std::rethrow_exception(failure);
       } catch (const std::exception& thrown) {
         end(group->fail(thrown, name));
       }
+      // The user may have let go of it: the last to do so waits for its threads, of which this may be one.
+      call_apart([group = std::move(group)] {});
     };
     relay_->start({.fingerprint = fingerprint,
                    .name = std::move(begun.name),
@@ -360,16 +402,43 @@ class HierarchicalBackend final : public c10d::Backend {
     return begun.work;
   }
 
+  SharedCall claim(const Tensors& tensors, const Tensors& others = {}) const {
+    relay_->refuse_forks();  // where nobody lets go of what it waits for
+    return SharedCall(in_use_->take(tensors, others));
+  }
+
+  static Tensors given_by(SharedCall& call, const Tensors& tensors) {
+    Tensors given;
+    for (const at::Tensor& tensor : tensors) given.push_back(call.given(tensor));
+    return given;
+  }
+
+  static TensorLists filled_by(SharedCall& call, TensorLists& lists) {
+    TensorLists filled;
+    for (Tensors& list : lists) {
+      filled.emplace_back();
+      for (at::Tensor& tensor : list) filled.back().push_back(call.filled(tensor));
+    }
+    return filled;
+  }
+
+  static WorkPointer received(Tensors& tensors, const std::function<WorkPointer(Tensors&)>& start) {
+    at::Tensor& tensor = only("recv", tensors);
+    if (tensor.is_contiguous()) return start(tensors);
+    SharedCall call;
+    Tensors filled{call.filled(tensor)};
+    return c10::make_intrusive<CopiedWork>(start(filled), std::move(call));
+  }
+
   static Tensors all_of(const TensorLists& lists) {
     Tensors all;
     for (const Tensors& list : lists) all.insert(all.end(), list.begin(), list.end());
     return all;
   }
 
-  // Ranks may have values at other places, and as many as they like.
-  static collective::Fingerprint sparse_fingerprint_of(const Tensors& tensors) {
-    collective::Fingerprint fingerprint = fingerprint_of(Kind::all_reduce, tensors);
-    fingerprint.shapes = 1;
+  // Of a call that is carried out otherwise than others of its kind.
+  static collective::Fingerprint of_its_own(collective::Fingerprint fingerprint) {
+    fingerprint.shapes = c10::hash_combine(fingerprint.shapes, 1);
     return fingerprint;
   }
 
@@ -380,8 +449,8 @@ class HierarchicalBackend final : public c10d::Backend {
     fingerprint.elements = 0;  // ranks may send as many as they like
     const CollectiveCall counted = call_of(Collective::all_to_all, {input});
     return among_all(type, counted, fingerprint, std::move(call), std::move(results), options.timeout,
-                     [this, output, input, receives, sends, options]() mutable {
-                       return relay_->flat().alltoall_base(output, input, receives, sends, options);
+                     [flat = relay_->flat(), output, input, receives, sends, options]() mutable {
+                       return flat->alltoall_base(output, input, receives, sends, options);
                      });
   }
 
@@ -451,7 +520,7 @@ class HierarchicalBackend final : public c10d::Backend {
 
   WorkPointer reduce_all(c10d::OpType type, Tensors& tensors, const c10d::AllreduceOptions& options) {
     for (const at::Tensor& tensor : tensors) check_tensor("all_reduce", tensor);
-    SharedCall call(in_use_->take(tensors));
+    SharedCall call = claim(tensors);
     Steps steps;
     for (const at::Tensor& tensor : tensors) {
       reduce_steps(steps, reducing_of("all_reduce", tensor, options.reduceOp, call));
@@ -481,7 +550,7 @@ class HierarchicalBackend final : public c10d::Backend {
   WorkPointer reduce_parts(Tensors& outputs, const Tensors& parts, const c10d::ReduceScatterOptions& options) {
     at::Tensor& output = outputs.front();
     check_parts_of_ranks("reduce_scatter", parts, output, getRank(), getSize());
-    SharedCall call(in_use_->take(parts, outputs));
+    SharedCall call = claim(parts, outputs);
     Steps steps;
     for (int rank = 0; rank < getSize(); ++rank) {
       const at::Tensor part = parts[static_cast<size_t>(rank)].detach().clone(at::MemoryFormat::Contiguous).view({-1});
@@ -496,7 +565,7 @@ class HierarchicalBackend final : public c10d::Backend {
   // A broadcast by each rank.
   WorkPointer gather_parts(const Tensors& parts, const at::Tensor& input, const c10d::AllgatherOptions& options) {
     check_parts_of_ranks("all_gather", parts, input, getRank(), getSize());
-    SharedCall call(in_use_->take(parts, {input}));
+    SharedCall call = claim(parts, {input});
     Steps steps;
     for (int rank = 0; rank < getSize(); ++rank) {
       at::Tensor part = parts[static_cast<size_t>(rank)];
@@ -538,12 +607,12 @@ class HierarchicalBackend final : public c10d::Backend {
     steps[first].up = std::move(up);
   }
 
-  WorkPointer gather_into(c10d::OpType type, Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
-    check_gathered(outputs, inputs, getSize());
-    SharedCall call(in_use_->take(inputs, outputs));
+  // `wholes`: where the parts go; `results`: what the user gets.
+  WorkPointer gather_into(c10d::OpType type, SharedCall call, Tensors wholes, Tensors& inputs, const Tensors& results,
+                          const c10d::AllgatherOptions& options) {
     Steps steps;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const at::Tensor given = byte_view(call.given(inputs[i])), whole = byte_view(call.filled(outputs[i]));
+      const at::Tensor given = byte_view(call.given(inputs[i])), whole = byte_view(call.filled(wholes[i]));
       const int64_t part = given.numel();
       Tensors parts;
       for (int rank = 0; rank < getSize(); ++rank) parts.push_back(whole.narrow(0, rank * part, part));
@@ -559,8 +628,8 @@ class HierarchicalBackend final : public c10d::Backend {
       }
       gather_steps(steps, given, parts, from);
     }
-    return by_nodes(type, call_of(Collective::all_gather, outputs), fingerprint_of(Kind::all_gather, inputs),
-                    std::move(call), std::move(steps), outputs, options.timeout);
+    return by_nodes(type, call_of(Collective::all_gather, wholes), fingerprint_of(Kind::all_gather, inputs),
+                    std::move(call), std::move(steps), results, options.timeout);
   }
 
   const BackendSettings settings_;

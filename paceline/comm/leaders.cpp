@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,10 +28,11 @@ using collective::Fingerprint;
 namespace {
 
 // Kinds of messages. Each has its kind and the size of what follows in front.
-constexpr char kCall = 'c', kFailure = 'f', kLeft = 'l', kAborted = 'a', kAsk = '?', kHere = 'h';
+constexpr char kCall = 'c', kFailure = 'f', kLeft = 'l', kAborted = 'a', kAsk = '?', kHere = 'h', kReady = 'r';
 using Head = std::array<char, 5>;
 constexpr size_t kLongestBody = 64 * 1024;
 constexpr size_t kTokenBytes = 32;
+constexpr size_t kStrangers = 64;  // that may be connected at a time, at most
 // What a leader that connects says first: the token of whom it calls, and its own node.
 using Hello = std::array<char, kTokenBytes + sizeof(uint32_t)>;
 
@@ -51,6 +53,13 @@ Fingerprint decode_call(const Words& words) {
           .root = static_cast<int32_t>(words[1]),
           .elements = words[2],
           .shapes = words[3]};
+}
+
+// "rank 2", "ranks 2, 4".
+std::string text_of(const std::vector<int64_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  return text;
 }
 
 std::string new_token() {
@@ -78,7 +87,7 @@ std::string system_text() {
 // An address in numbers and a port, for sockets; a name too.
 class Endpoint {
  public:
-  Endpoint(const std::string& address, int port) {
+  Endpoint(const std::string& address, int port) : text_(address + ", port " + std::to_string(port)) {
     addrinfo wanted{};
     wanted.ai_socktype = SOCK_STREAM;
     addrinfo* list = nullptr;
@@ -89,11 +98,13 @@ class Endpoint {
     ::freeaddrinfo(list);
   }
 
+  const std::string& text() const { return text_; }
   const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t size() const { return size_; }
   Descriptor socket() const { return Descriptor(::socket(address()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 
  private:
+  const std::string text_;
   sockaddr_storage storage_{};
   socklen_t size_ = 0;
 };
@@ -138,19 +149,22 @@ Descriptor call_up(const Endpoint& at, const std::string& token, size_t own_node
   if (problem == EINPROGRESS) {
     pollfd event{connection.get(), POLLOUT, 0};
     socklen_t size = sizeof problem;
-    if (::poll(&event, 1, milliseconds_until(deadline)) <= 0) {
+    int ready = -1;
+    while ((ready = ::poll(&event, 1, milliseconds_until(deadline))) < 0 && errno == EINTR) {
+    }
+    if (ready <= 0) {
       problem = ETIMEDOUT;
     } else {
       ::getsockopt(connection.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
     }
   }
-  if (problem != 0) throw not_connected(std::strerror(problem));
+  if (problem != 0) throw not_connected("to " + at.text() + ": " + std::strerror(problem));
   Hello hello{};
   const auto node = static_cast<uint32_t>(own_node);
   std::ranges::copy(token, hello.begin());
   std::memcpy(hello.data() + kTokenBytes, &node, sizeof node);
   if (::send(connection.get(), hello.data(), hello.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size())) {
-    throw not_connected(system_text());
+    throw not_connected("to " + at.text() + ": " + system_text());
   }
   return connection;
 }
@@ -165,14 +179,17 @@ std::vector<Descriptor> answer(const Descriptor& listener, const std::string& to
   std::vector<Caller> callers;
   std::vector<Descriptor> known(ranks.size());
   for (size_t missing = ranks.size() - own_node - 1; missing > 0;) {
+    if (callers.size() > ranks.size() + kStrangers) callers.erase(callers.begin());  // it has said nothing for longest
     std::vector<pollfd> events{{listener.get(), POLLIN, 0}};
     for (const Caller& caller : callers) events.push_back({caller.connection.get(), POLLIN, 0});
-    if (::poll(events.data(), events.size(), milliseconds_until(deadline)) == 0) {
-      std::string who;
+    ::poll(events.data(), events.size(), milliseconds_until(deadline));
+    if (std::chrono::steady_clock::now() >= deadline) {
+      std::vector<int64_t> late;
       for (size_t node = own_node + 1; node < ranks.size(); ++node) {
-        if (!known[node]) who += (who.empty() ? "rank " : ", rank ") + std::to_string(ranks[node]);
+        if (!known[node]) late.push_back(ranks[node]);
       }
-      throw not_connected(who + " has not come in time (TorchConfig.timeout_s)");
+      throw not_connected(text_of(late) + (late.size() == 1 ? " has" : " have") +
+                          " not come in time (TorchConfig.timeout_s)");
     }
     for (size_t i = callers.size(); i-- > 0;) {
       if (events[i + 1].revents == 0) continue;
@@ -199,11 +216,40 @@ std::vector<Descriptor> answer(const Descriptor& listener, const std::string& to
   return known;
 }
 
+// Connections of this process, for its forks: one that outlives it would hide its end from the others.
+class ConnectionsOfForks {
+ public:
+  static ConnectionsOfForks& instance() {
+    static ConnectionsOfForks connections;
+    return connections;
+  }
+  void add(int descriptor) {
+    const std::lock_guard lock(mutex_);
+    descriptors_.push_back(descriptor);
+  }
+  void remove(int descriptor) {
+    const std::lock_guard lock(mutex_);
+    std::erase(descriptors_, descriptor);
+  }
+
+ private:
+  ConnectionsOfForks() {
+    ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                     [] {
+                       for (const int descriptor : std::exchange(instance().descriptors_, {})) ::close(descriptor);
+                       instance().mutex_.unlock();
+                     });
+  }
+
+  std::mutex mutex_;
+  std::vector<int> descriptors_;
+};
+
 }  // namespace
 
-std::unique_ptr<Leaders> Leaders::connect(const collective::Bulletin& bulletin, size_t node, std::vector<int64_t> ranks,
+std::shared_ptr<Leaders> Leaders::connect(const collective::Bulletin& bulletin, size_t node, std::vector<int64_t> ranks,
                                           const std::string& address, Deadline deadline) {
-  std::unique_ptr<Leaders> leaders(new Leaders(node, std::move(ranks)));
+  std::shared_ptr<Leaders> leaders(new Leaders(node, std::move(ranks)));
   const std::string token = new_token();
   const Descriptor listener = listen_at(address, leaders->ranks_.size());
   bulletin.set(std::to_string(node),
@@ -218,6 +264,7 @@ std::unique_ptr<Leaders> Leaders::connect(const collective::Bulletin& bulletin, 
   for (size_t other = node + 1; other < callers.size(); ++other) {
     leaders->others_.push_back({.node = other, .connection = std::move(callers[other])});
   }
+  for (const Other& other : leaders->others_) ConnectionsOfForks::instance().add(other.connection.get());
   return leaders;
 }
 
@@ -226,12 +273,13 @@ Leaders::Leaders(size_t node, std::vector<int64_t> ranks)
 
 Leaders::~Leaders() {
   leave(/*has_aborted=*/false);
+  for (const Other& other : others_) ConnectionsOfForks::instance().remove(other.connection.get());
 }
 
 // --- telling -----------------------------------------------------------------------------------------------------
 
 void Leaders::send(Other& other, char kind, std::string_view body) {
-  if (!other.connection) return;
+  if (other.has_ended) return;
   const auto size = static_cast<uint32_t>(body.size());
   Head head{kind};
   std::memcpy(head.data() + 1, &size, sizeof size);
@@ -257,6 +305,11 @@ void Leaders::announce(const Fingerprint& call) {
   for (Other& other : others_) send(other, kCall, {reinterpret_cast<const char*>(words.data()), sizeof words});
 }
 
+void Leaders::announce_ready(uint64_t place) {
+  const std::lock_guard lock(mutex_);
+  for (Other& other : others_) send(other, kReady, {reinterpret_cast<const char*>(&place), sizeof place});
+}
+
 void Leaders::tell(const FirstFailure& failure) {
   const std::string word = failure.encode(kLongestBody);
   const std::lock_guard lock(mutex_);
@@ -276,14 +329,15 @@ void Leaders::leave(bool has_aborted) {
 
 // --- hearing -----------------------------------------------------------------------------------------------------
 
+// Its descriptor stays until the end: another thread may wait for it.
 void Leaders::lose(Other& other, const std::string& why) {
-  other.connection.reset();
+  other.has_ended = true;
   if (other.gone.empty()) other.gone = why;
 }
 
 void Leaders::receive(Other& other) {
   std::array<char, 4096> bytes{};
-  while (other.connection) {
+  while (!other.has_ended) {
     const ssize_t got = ::recv(other.connection.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
@@ -315,9 +369,15 @@ void Leaders::understand(Other& other) {
     } else if (kind == kFailure) {
       const auto failure = FirstFailure::decode(body);
       if (failure.ok() && !told_) told_ = *failure;
-    } else if (kind == kAsk || kind == kHere) {
+    } else if (kind == kReady && size == sizeof other.ready) {
+      std::memcpy(&other.ready, body.data(), sizeof other.ready);
+    } else if (kind == kAsk) {
+      const std::vector<int64_t> ranks = awaited_ ? awaited_() : std::vector<int64_t>();
+      send(other, kHere, {reinterpret_cast<const char*>(ranks.data()), ranks.size() * sizeof ranks.front()});
+    } else if (kind == kHere && size % sizeof(int64_t) == 0) {
       other.has_answered = true;
-      if (kind == kAsk) send(other, kHere, {});
+      other.awaited.resize(size / sizeof(int64_t));
+      std::memcpy(other.awaited.data(), body.data(), size);
     } else if (kind == kLeft || kind == kAborted) {
       if (other.gone.empty()) other.gone = kind == kLeft ? "it has left the group" : "it has aborted";
     } else {
@@ -328,14 +388,15 @@ void Leaders::understand(Other& other) {
 
 FirstFailure Leaders::missed(const std::vector<const Other*>& others, const std::string& name,
                              const std::string& why) const {
-  FirstFailure failure;
-  std::string list;
-  for (const Other* other : others) {
-    failure.missing.push_back(rank_of(*other));
-    list += (list.empty() ? "" : ", ") + std::to_string(rank_of(*other));
-  }
-  failure.text = name + " failed on rank " + std::to_string(ranks_[node_]) + " for want of rank" +
-                 (others.size() == 1 ? " " : "s ") + list + ": " + why;
+  std::vector<int64_t> ranks;
+  for (const Other* other : others) ranks.push_back(rank_of(*other));
+  return missed(std::move(ranks), name, why);
+}
+
+FirstFailure Leaders::missed(std::vector<int64_t> ranks, const std::string& name, const std::string& why) const {
+  FirstFailure failure{.missing = std::move(ranks), .text = {}};
+  failure.text = name + " failed on rank " + std::to_string(ranks_[node_]) + " for want of " +
+                 text_of(failure.missing) + ": " + why;
   return failure;
 }
 
@@ -346,11 +407,11 @@ bool Leaders::agree(uint64_t place, const Fingerprint& call, const std::string& 
   std::string calls = "rank " + std::to_string(ranks_[node_]) + " calls " + call.text();
   for (Other& other : others_) {
     receive(other);
-    if (other.announced < place) {
+    if (other.ready < place) {
       is_any_missing = true;
       if (!other.gone.empty()) lost.push_back(&other);
-      continue;
     }
+    if (other.announced < place) continue;
     while (other.announced - other.calls.size() + 1 < place) other.calls.pop_front();
     const Fingerprint& its = other.calls.front();
     calls += "; rank " + std::to_string(rank_of(other)) + " calls " + its.text();
@@ -365,17 +426,23 @@ bool Leaders::agree(uint64_t place, const Fingerprint& call, const std::string& 
                         ". Every rank has to call the same ones in the same order");
 }
 
-void Leaders::fail_late(uint64_t place, const std::string& name) const {
+std::optional<FirstFailure> Leaders::late(uint64_t place, const std::vector<int64_t>& own,
+                                          const std::string& name) const {
+  if (auto failure = silent(name)) return failure;
   const std::lock_guard lock(mutex_);
-  std::vector<const Other*> late;
-  for (const Other& other : others_) {
-    if (other.announced < place) late.push_back(&other);
+  std::vector<int64_t> ranks = own;
+  for (const Other& other : others_) ranks.insert(ranks.end(), other.awaited.begin(), other.awaited.end());
+  if (ranks.empty()) {
+    for (const Other& other : others_) {
+      if (other.announced < place) ranks.push_back(rank_of(other));
+    }
   }
-  const FirstFailure missing =
-      missed(late, name,
-             std::string(late.size() == 1 ? "it has" : "they have") +
-                 " not come in time (TorchConfig.timeout_s). The logs of the other ranks may say what keeps them");
-  throw PeerLost(missing.text, missing.missing);
+  if (ranks.empty()) return std::nullopt;
+  std::ranges::sort(ranks);
+  const bool is_one = ranks.size() == 1;
+  return missed(std::move(ranks), name,
+                std::string(is_one ? "it has" : "they have") +
+                    " not come in time (TorchConfig.timeout_s). The logs of the other ranks may say what keeps them");
 }
 
 std::optional<FirstFailure> Leaders::told() const {
@@ -410,7 +477,7 @@ void Leaders::wait(Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
     for (const Other& other : others_) {
-      if (!other.connection) continue;
+      if (other.has_ended) continue;
       const int wanted = other.outgoing.empty() ? POLLIN : POLLIN | POLLOUT;
       events.push_back({other.connection.get(), static_cast<short>(wanted), 0});
     }
@@ -418,9 +485,13 @@ void Leaders::wait(Deadline deadline) {
   ::poll(events.data(), events.size(), milliseconds_until(deadline));
   uint64_t calls = 0;
   (void)!::read(wake_.get(), &calls, sizeof calls);
+  look();
+}
+
+void Leaders::look() {
   const std::lock_guard lock(mutex_);
   for (Other& other : others_) {
-    if (!other.connection) continue;
+    if (other.has_ended) continue;
     flush(other);
     receive(other);
   }

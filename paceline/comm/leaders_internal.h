@@ -2,14 +2,15 @@
 // call is next, so that no values of different calls meet, and what has failed. A leader whose process ends is known
 // by its connection, without any store.
 //
-// Each leader is connected to each other one. Threading: any thread, but wait() and agree() by one at a time. Nothing
-// waits but these two and connect(). Errors: CollectiveError where the leaders call different things; PeerLost, with
+// Each leader is connected to each other one. Threading: any thread, but wait() by one at a time. Nothing waits but it
+// and connect(). Errors: CollectiveError where the leaders call different things; PeerLost, with
 // the leaders that are gone or late.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,7 +31,7 @@ class Leaders {
 
   /// Collective. `ranks`: of the leaders in the whole group, by node. `address`: where the others reach this machine.
   /// CollectiveError when they are not connected by the deadline.
-  static std::unique_ptr<Leaders> connect(const collective::Bulletin& bulletin, size_t node, std::vector<int64_t> ranks,
+  static std::shared_ptr<Leaders> connect(const collective::Bulletin& bulletin, size_t node, std::vector<int64_t> ranks,
                                           const std::string& address, Deadline deadline);
   /// Says goodbye: nobody misses this leader before it calls something.
   ~Leaders();
@@ -39,25 +40,31 @@ class Leaders {
 
   /// This leader's next call. Every call of the group is announced, in the order that all ranks share.
   void announce(const collective::Fingerprint& call);
-  /// Whether all have announced the call of that place among the announced ones, from 1 on. `name`: of the call, for
-  /// errors.
+  /// All ranks of this leader's node have come to the call of that place among the announced ones, from 1 on.
+  void announce_ready(uint64_t place);
+  /// Whether all have announced the call of that place, and are ready for it. `name`: of the call, for errors.
   bool agree(uint64_t place, const collective::Fingerprint& call, const std::string& name);
-  /// Throws for want of those who have not announced it.
-  [[noreturn]] void fail_late(uint64_t place, const std::string& name) const;
 
   /// The others learn it, as far as they are there.
   void tell(const FirstFailure& failure);
   /// This leader takes part no more.
   void leave(bool has_aborted);
+  /// `awaited`: the ranks of this node for whom it waits, for others who ask. Before anything else.
+  void answer_with(std::function<std::vector<int64_t>()> awaited) { awaited_ = std::move(awaited); }
   /// All others shall answer: those that are stopped cannot.
   void ask();
   /// For want of whom, once they had the time to answer, nothing goes on; none where all have answered or are gone.
   std::optional<FirstFailure> silent(const std::string& name) const;
+  /// The same, and else of those for whom this node (`own`) or the others wait, and else of leaders that have not
+  /// announced the call of that place (0: nobody).
+  std::optional<FirstFailure> late(uint64_t place, const std::vector<int64_t>& own, const std::string& name) const;
   /// What another has told, if one has.
   std::optional<FirstFailure> told() const;
   /// For want of whom nothing that needs all leaders can go on: of those that have ended, aborted or left.
   std::optional<FirstFailure> gone(const std::string& name) const;
 
+  /// Hears what has come, without waiting.
+  void look();
   /// Until something has come, somebody calls wake(), or the deadline.
   void wait(Deadline deadline);
   void wake() const;
@@ -65,12 +72,14 @@ class Leaders {
  private:
   struct Other {
     size_t node = 0;
-    Descriptor connection;  // none once it has ended
+    Descriptor connection;
+    bool has_ended = false;
     std::string incoming, outgoing;
-    uint64_t announced = 0;
+    uint64_t announced = 0, ready = 0;
     std::deque<collective::Fingerprint> calls;  // the last of those announced
     bool has_answered = false;
-    std::string gone;  // why; "" while it is there
+    std::vector<int64_t> awaited;  // by its answer
+    std::string gone;              // why; "" while it is there
   };
 
   Leaders(size_t node, std::vector<int64_t> ranks);
@@ -80,8 +89,10 @@ class Leaders {
   void receive(Other& other);
   void understand(Other& other);
   void lose(Other& other, const std::string& why);
+  FirstFailure missed(std::vector<int64_t> ranks, const std::string& name, const std::string& why) const;
   FirstFailure missed(const std::vector<const Other*>& others, const std::string& name, const std::string& why) const;
 
+  std::function<std::vector<int64_t>()> awaited_;
   const size_t node_;
   const std::vector<int64_t> ranks_;  // by node
   const Descriptor wake_;

@@ -23,7 +23,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Steady = std::chrono::steady_clock;
-using All = std::vector<std::unique_ptr<Leaders>>;
+using All = std::vector<std::shared_ptr<Leaders>>;
 
 const Fingerprint kSum{.kind = Kind::all_reduce, .elements = 3};
 const Fingerprint kCopy{.kind = Kind::broadcast, .root = 2, .elements = 3};
@@ -60,7 +60,7 @@ All connected(size_t count) {
   Words words;
   std::vector<int64_t> ranks;
   for (size_t node = 0; node < count; ++node) ranks.push_back(2 * static_cast<int64_t>(node));
-  std::vector<std::future<std::unique_ptr<Leaders>>> futures;
+  std::vector<std::future<std::shared_ptr<Leaders>>> futures;
   for (size_t node = 0; node < count; ++node) {
     futures.push_back(std::async(std::launch::async, [&, node] {
       return Leaders::connect(words.bulletin(), node, ranks, "127.0.0.1", soon());
@@ -88,12 +88,16 @@ std::string thrown_by(const std::function<void()>& body) {
 
 TEST(Leaders, AgreeOnceAllHaveCalled) {
   const All all = connected(3);
-  for (const size_t caller : {0, 1}) all[caller]->announce(kSum);
+  const auto calls = [&](size_t caller, const Fingerprint& call, uint64_t place) {
+    all[caller]->announce(call);
+    all[caller]->announce_ready(place);
+  };
+  for (const size_t caller : {0, 1}) calls(caller, kSum, 1);
   EXPECT_FALSE(all[0]->agree(1, kSum, "all_reduce number 1"));
-  all[2]->announce(kSum);
-  all[2]->announce(kCopy);  // the next
+  calls(2, kSum, 1);
+  calls(2, kCopy, 2);  // the next
   for (const auto& leader : all) wait_until(*leader, [&] { return leader->agree(1, kSum, "all_reduce number 1"); });
-  for (const size_t caller : {0, 1}) all[caller]->announce(kCopy);
+  for (const size_t caller : {0, 1}) calls(caller, kCopy, 2);
   for (const auto& leader : all) wait_until(*leader, [&] { return leader->agree(2, kCopy, "broadcast number 2"); });
 }
 
@@ -118,14 +122,13 @@ TEST(Leaders, MissWhoIsGoneOrLate) {
   EXPECT_THAT(all[0]->gone("x")->missing, ElementsAre(4, 6));
   EXPECT_THAT(thrown_by<PeerLost>([&] { all[0]->agree(1, kSum, "all_reduce number 1"); }),
               HasSubstr("all_reduce number 1 failed on rank 0 for want of ranks 4, 6: it has aborted"));
-  EXPECT_THAT(thrown_by<PeerLost>([&] { all[0]->fail_late(1, "all_reduce number 1"); }),
-              HasSubstr("for want of ranks 2, 4, 6: they have not come in time"));
 }
 
 // What has been called before counts.
 TEST(Leaders, WhoIsGoneAfterItsCallIsNotMissed) {
   All all = connected(2);
   all[1]->announce(kSum);
+  all[1]->announce_ready(1);
   all[1].reset();
   wait_until(*all[0], [&] { return all[0]->gone("x").has_value(); });
   EXPECT_TRUE(all[0]->agree(1, kSum, "all_reduce number 1"));
@@ -140,6 +143,23 @@ TEST(Leaders, TellEachOtherWhatHasFailed) {
     EXPECT_EQ(all[other]->told()->text, "rank 3 is \"gone\"");
   }
   EXPECT_FALSE(all[1]->told());
+}
+
+TEST(Leaders, WhoIsLateIsNamedByThoseWhoWait) {
+  const All all = connected(3);
+  all[1]->answer_with([] { return std::vector<int64_t>{3}; });
+  all[1]->announce(kSum);
+  all[0]->ask();
+  for (const size_t asked : {1, 2}) all[asked]->wait(soon());
+  wait_until(*all[0], [&] { return !all[0]->silent("x"); });
+  EXPECT_THAT(all[0]->late(1, {}, "barrier number 3")->missing, ElementsAre(3));
+  EXPECT_THAT(all[0]->late(1, {1}, "barrier number 3")->missing, ElementsAre(1, 3));
+  all[1]->answer_with([] { return std::vector<int64_t>(); });
+  all[0]->ask();
+  all[1]->wait(soon());
+  // Nobody waits for anybody: who has not called it is late.
+  wait_until(*all[0], [&] { return all[0]->late(1, {}, "x")->missing == std::vector<int64_t>{4}; });
+  EXPECT_FALSE(all[0]->late(0, {}, "x"));
 }
 
 TEST(Leaders, WhoDoesNotAnswerIsNamed) {
@@ -174,6 +194,7 @@ TEST(Leaders, StrangersHoldNobodyUp) {
   const auto leader = first.get();
   leader->announce(kSum);
   second->announce(kSum);
+  second->announce_ready(1);
   wait_until(*leader, [&] { return leader->agree(1, kSum, "all_reduce number 1"); });
 }
 
@@ -183,7 +204,7 @@ TEST(Leaders, WhoDoesNotConnectIsNamed) {
                 Leaders::connect(words.bulletin(), 0, {0, 2, 4}, "127.0.0.1",
                                  Steady::now() + std::chrono::milliseconds(20));
               }),
-              HasSubstr("rank 2, rank 4 has not come in time"));
+              HasSubstr("ranks 2, 4 have not come in time"));
 }
 
 TEST(FirstFailure, IsCutToWhatThereIsRoomFor) {

@@ -24,15 +24,14 @@ constexpr std::chrono::milliseconds kGrace{2000};
 // Processes of one node hear of the end of another within milliseconds, and their leader tells the others.
 constexpr std::chrono::milliseconds kPatience{1000};
 constexpr std::chrono::milliseconds kLook{10};
+// What a leader that has ended has sent before may be on its way.
+constexpr std::chrono::milliseconds kLastWords{2000};
 
 std::exception_ptr stopped() {
   return std::make_exception_ptr(CollectiveError("the group was aborted", CollectiveCause::stopped));
 }
 
-std::exception_ptr between_nodes(const std::exception& failure) {
-  return std::make_exception_ptr(CollectiveError(
-      "among the first ranks of the nodes, as ranks of their own: " + cause_of(failure), CollectiveCause::other_rank));
-}
+constexpr const char* kAmongLeaders = "among the first ranks of the nodes, as ranks of their own: ";
 
 // What another rank of the node, or another leader, has told.
 std::optional<FirstFailure> told_in(const std::exception_ptr& failure) {
@@ -51,8 +50,8 @@ std::optional<FirstFailure> told_in(const std::exception_ptr& failure) {
 struct Relay::Call {
   RelayCall call;
   Clock::time_point deadline;
-  uint64_t place = 0;         // among the calls of the group, from 1 on
-  bool is_agreed_on = false;  // of the leader's thread
+  uint64_t place = 0;                                 // among the calls of the group, from 1 on
+  bool has_said_ready = false, is_agreed_on = false;  // of the leader's thread
   std::mutex mutex;
   size_t left = 0;
   std::exception_ptr failure;
@@ -77,6 +76,7 @@ struct Relay::Pending {
   std::shared_ptr<Call> call;
   std::atomic<bool> is_ready = false;  // the way up has ended
   c10::intrusive_ptr<c10d::Work> work;
+  std::shared_ptr<std::atomic<bool>> is_over = std::make_shared<std::atomic<bool>>(false);  // between the nodes
 };
 
 Relay::Relay(int64_t rank, int64_t world_size, std::shared_ptr<SharedGroup> up, std::shared_ptr<SharedGroup> down,
@@ -87,7 +87,12 @@ Relay::Relay(int64_t rank, int64_t world_size, std::shared_ptr<SharedGroup> up, 
       flat_(std::move(flat)),
       up_(std::move(up)),
       down_(std::move(down)) {
-  if (is_leader()) worker_ = start_thread([this] { work(); });
+  if (!is_leader()) return;
+  between_->leaders->answer_with([group = std::weak_ptr(up_)] {
+    const auto alive = group.lock();
+    return alive ? alive->awaited() : std::vector<int64_t>();
+  });
+  worker_ = start_thread([this] { work(); });
 }
 
 Relay::~Relay() {
@@ -101,10 +106,13 @@ Relay::~Relay() {
   if (!is_idle) break_off("");
   if (is_leader()) between_->leaders->wake();  // of an idle one too
   if (worker_.joinable()) worker_.join();
+  // What they end still finds all else.
+  up_->end();
+  down_->end();
 }
 
 void Relay::set_timeout(std::chrono::milliseconds timeout) {
-  flat().setTimeout(timeout);
+  flat()->setTimeout(timeout);
   if (is_leader()) between_->backend.handle->setTimeout(timeout);
 }
 
@@ -113,13 +121,23 @@ bool Relay::goes_on(const RelayStep& step) const {
   return step.down.has_value() || (is_leader() && step.between);
 }
 
-void Relay::start(RelayCall what) {
+void Relay::refuse_forks() const {
   if (!home_.is_here()) throw UsageError("a collective was called in a fork of its rank: it is its own process's");
+}
+
+void Relay::start(RelayCall what) {
+  refuse_forks();
   const auto call = std::make_shared<Call>();
   std::vector<RelayStep> steps = std::move(what.steps);
   call->call = std::move(what);
   call->deadline = Clock::now() + call->call.timeout;
   call->place = ++calls_;
+  // Every call goes up somewhere on every node: there its ranks compare.
+  if (steps.empty())
+    steps.push_back({.up = {}, .between = {}, .then = {}, .down = Request{.kind = collective::Kind::barrier}});
+  if (std::ranges::none_of(steps, [](const RelayStep& step) { return step.up.has_value(); })) {
+    steps.front().up = Request{.kind = collective::Kind::barrier};
+  }
   call->left = 1;  // until all have been started
   if (is_leader()) between_->leaders->announce(call->call.fingerprint);
   for (const RelayStep& step : steps) call->left += (step.up ? 1 : 0) + (goes_on(step) ? 1 : 0);
@@ -174,10 +192,11 @@ void Relay::start_down(const RelayStep& step, const std::shared_ptr<Call>& call)
   down_->push(down_->start(std::move(request)));
 }
 
-// The leader's thread.
+// The leader's thread. It waits for what others say, and for Gloo, at a time.
 void Relay::work() {
   const at::NoGradGuard no_grad;
   std::deque<std::shared_ptr<Pending>> flying;
+  Clock::time_point gone_since = Clock::time_point::max();
   while (true) {
     std::shared_ptr<Pending> next;
     bool is_ending = false;
@@ -186,45 +205,68 @@ void Relay::work() {
       if (!queue_.empty()) next = queue_.front();
       is_ending = is_ending_;
     }
-    if (next && flying.size() < kFlights && (is_ending || may_begin(*next))) {
+    if (!flying.empty() && *flying.front()->is_over) {
+      end_between(*flying.front());
+      flying.pop_front();
+    } else if (next && flying.size() < kFlights && (is_ending || may_begin(*next))) {
       {
         const std::lock_guard lock(mutex_);
         queue_.pop_front();
       }
       if (begin_between(*next)) flying.push_back(std::move(next));
-    } else if (!flying.empty()) {
-      end_between(*flying.front());
-      flying.pop_front();
-    } else if (is_ending) {
+    } else if (is_ending && flying.empty()) {
       return;
     } else {
-      between_->leaders->wait(next && !next->call->is_agreed_on ? next->call->deadline : Clock::time_point::max());
-      if (next) hear(*next);
+      Clock::time_point until = Clock::time_point::max();
+      if (next && !next->call->is_agreed_on && !broken()) until = next->call->deadline;
+      if (gone_since != Clock::time_point::max()) until = std::min(until, gone_since + kLastWords);
+      between_->leaders->wait(until);
+      hear(flying.empty() ? next.get() : flying.front().get(), !flying.empty(), gone_since);
     }
   }
 }
 
-// Whether the values for it are there, and all leaders have called the same; or nothing will come of it.
+// Whether the values for it are there on all nodes, and all leaders have called the same; or nothing will come of it.
 bool Relay::may_begin(const Pending& pending) {
   Call& call = *pending.call;
   if (broken()) return pending.is_ready;
+  if (call.is_agreed_on) return pending.is_ready;
+  Leaders& leaders = *between_->leaders;
   try {
-    if (!call.is_agreed_on) {
-      call.is_agreed_on = between_->leaders->agree(call.place, call.call.fingerprint, call.call.name);
-      if (!call.is_agreed_on && Clock::now() >= call.deadline) between_->leaders->fail_late(call.place, call.call.name);
+    if (pending.is_ready && !std::exchange(call.has_said_ready, true)) leaders.announce_ready(call.place);
+    call.is_agreed_on = leaders.agree(call.place, call.call.fingerprint, call.call.name) && call.has_said_ready;
+    if (const auto told = leaders.told()) {  // with what agree() has heard
+      fail_as_told(*told);
+      return pending.is_ready;
+    }
+    if (!call.is_agreed_on && Clock::now() >= call.deadline) {
+      throw CollectiveError(call.call.name + " failed on rank " + std::to_string(rank_) +
+                                ": not all ranks have come in "
+                                "time (TorchConfig.timeout_s)",
+                            CollectiveCause::other_rank);
     }
   } catch (const std::exception&) {
-    const auto told = between_->leaders->told();  // why the other is gone, or what it has found before
-    failed(told ? told->as_told(rank_, world_size_) : std::current_exception(), call.call.name);
+    const auto told = leaders.told();  // why the other is gone, or what it has found before
+    told ? fail_as_told(*told) : failed(std::current_exception(), call.call.name, call.place);
     return pending.is_ready;
   }
   return call.is_agreed_on && pending.is_ready;
 }
 
-// What others have told ends this call too, though its values may still be on the way up.
-void Relay::hear(const Pending& pending) {
+// What others have told ends what is under way, though its values may still be on their way. Of one that has ended
+// some may be still to come, but not for long: a fork of its process may keep its connections open.
+void Relay::hear(const Pending* pending, bool is_flying, Clock::time_point& gone_since) {
+  if (pending == nullptr || broken()) return;
   const auto told = between_->leaders->told();
-  if (told && !broken()) failed(told->as_told(rank_, world_size_), pending.call->call.name);
+  if (told) fail_as_told(*told);
+  const auto gone = is_flying ? between_->leaders->gone(pending->call->call.name) : std::nullopt;
+  if (!gone) {
+    gone_since = Clock::time_point::max();
+  } else if (gone_since == Clock::time_point::max()) {
+    gone_since = Clock::now();
+  } else if (Clock::now() >= gone_since + kLastWords) {
+    fail_as_told(*gone);
+  }
 }
 
 bool Relay::begin_between(Pending& pending) {
@@ -232,9 +274,16 @@ bool Relay::begin_between(Pending& pending) {
   if (!failure && pending.step.between) {
     try {
       pending.work = pending.step.between(*between_->backend.handle, pending.call->time_left());
+      pending.work->getFuture()->addCallback(
+          [is_over = pending.is_over, leaders = between_->leaders](c10::ivalue::Future&) {
+            *is_over = true;
+            leaders->wake();
+          });
     } catch (const std::exception& thrown) {
-      failure = failed(between_nodes(thrown), pending.call->call.name);
+      failure = fail(thrown, pending.call->call.name, kAmongLeaders);
     }
+  } else {
+    *pending.is_over = true;
   }
   if (!failure) return true;
   {
@@ -251,7 +300,7 @@ void Relay::end_between(Pending& pending) {
     if (pending.work) pending.work->wait();
     if (pending.step.then) pending.step.then();
   } catch (const std::exception& thrown) {
-    failure = failed(between_nodes(thrown), pending.call->call.name);
+    failure = fail(thrown, pending.call->call.name, kAmongLeaders);
   }
   if (!failure && pending.step.down) {
     start_down(pending.step, pending.call);
@@ -264,46 +313,58 @@ void Relay::end_between(Pending& pending) {
 
 std::exception_ptr Relay::broken() const {
   if (is_stopped_) return stopped();
-  const std::lock_guard lock(failure_mutex_);
+  const std::lock_guard lock(broken_mutex_);
   return broken_;
 }
 
-// What is thrown for `failure`. The first one ends everything, here and elsewhere; who still waits for a store, or for
-// another leader, has been told before.
-std::exception_ptr Relay::failed(const std::exception_ptr& failure, const std::string& name) {
-  FirstFailure first;
+// What is thrown for `failure`. The first one ends everything, here and elsewhere. `late`: the place of the call, where
+// it is that somebody has not come to it; else 0.
+std::exception_ptr Relay::failed(const std::exception_ptr& failure, const std::string& name, uint64_t late) {
+  const std::lock_guard lock(failure_mutex_);
+  if (const std::exception_ptr before = broken()) return before;
+  if (const auto told = told_in(failure)) return broken_by(*told, nullptr);
+  const FirstFailure own = first_failure_in(failure);
+  if (own.is_certain) return broken_by(own, failure);
+  const FirstFailure found = ask_others(own, name, late);
+  if (is_stopped_) return stopped();
+  return broken_by(found, found.is_certain ? nullptr : failure);
+}
+
+std::exception_ptr Relay::fail_as_told(const FirstFailure& told) {
+  const std::lock_guard lock(failure_mutex_);
+  const std::exception_ptr before = broken();
+  return before ? before : broken_by(told, nullptr);
+}
+
+// `own`: what is thrown here; null for what others have told.
+std::exception_ptr Relay::broken_by(const FirstFailure& first, const std::exception_ptr& own) {
   {
-    const std::lock_guard lock(failure_mutex_);
-    if (is_stopped_) return stopped();
-    if (broken_) return broken_;
-    const auto told = told_in(failure);
-    first = told ? *told : first_failure_in(failure);
-    broken_ = told ? first.as_told(rank_, world_size_) : failure;
-    if (!first.is_certain) {
-      first = ask_others(std::move(first), name);
-      if (first.is_certain) broken_ = first.as_told(rank_, world_size_);
-    }
+    const std::lock_guard lock(broken_mutex_);
+    broken_ = own ? own : first.as_told(rank_, world_size_);
   }
   if (is_leader()) between_->leaders->tell(first);
   break_off(first.encode(collective::kReasonBytes - 1));
   return broken();
 }
 
-std::exception_ptr Relay::fail(const std::exception& failure, const std::string& name) {
-  return failed(std::make_exception_ptr(CollectiveError(cause_of(failure), CollectiveCause::other_rank)), name);
+std::exception_ptr Relay::fail(const std::exception& failure, const std::string& name, const std::string& where) {
+  const std::string text = name + " failed on rank " + std::to_string(rank_) + " of " + std::to_string(world_size_) +
+                           ": " + where + cause_of(failure);
+  return failed(std::make_exception_ptr(CollectiveError(text, CollectiveCause::other_rank)), name);
 }
 
 // A connection has broken, of whose other end nothing is known, or nothing has come: another leader, or a rank of this
-// node, may know more, or be what is missing. They do not ring for who carries out nothing. Leaders that wait in Gloo
-// could not answer: what they wait for ends first.
-FirstFailure Relay::ask_others(FirstFailure own, const std::string& name) const {
+// node, may know more, or be what is missing. They do not ring for who carries out nothing, and only one thread waits
+// for leaders. Who is late is known once all have answered whom they wait for.
+FirstFailure Relay::ask_others(const FirstFailure& own, const std::string& name, uint64_t late) const {
+  const Clock::time_point enough = Clock::now() + kPatience;
   if (is_leader()) {
     between_->backend.abort();
     between_->leaders->ask();
   }
-  const Clock::time_point enough = Clock::now() + kPatience;
   while (true) {
     if (is_leader()) {
+      between_->leaders->look();
       if (const auto told = between_->leaders->told()) return *told;
       if (const auto gone = between_->leaders->gone(name)) return *gone;
     }
@@ -313,13 +374,12 @@ FirstFailure Relay::ask_others(FirstFailure own, const std::string& name) const 
       const auto told = told_in(std::current_exception());
       return told ? *told : first_failure_in(std::current_exception());
     }
-    if (is_stopped_) return own;
-    if (Clock::now() >= enough) return is_leader() ? between_->leaders->silent(name).value_or(own) : own;
-    if (is_leader()) {
-      between_->leaders->wait(Clock::now() + kLook);
-    } else {
-      std::this_thread::sleep_for(kLook);
+    const bool is_enough = Clock::now() >= enough;
+    if (is_stopped_ || (is_enough && !is_leader())) return own;
+    if (is_leader() && (is_enough || (late > 0 && !between_->leaders->silent(name)))) {
+      return between_->leaders->late(late, up_->awaited(), name).value_or(own);
     }
+    std::this_thread::sleep_for(kLook);
   }
 }
 

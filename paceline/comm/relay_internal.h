@@ -57,7 +57,7 @@ struct RelayCall {
 /// What a leader has, beyond the other ranks.
 struct LeadersWay {
   ConnectedBackend backend;
-  std::unique_ptr<Leaders> leaders;
+  std::shared_ptr<Leaders> leaders;
 };
 
 class Relay {
@@ -75,13 +75,16 @@ class Relay {
   bool is_at_home() const { return home_.is_here(); }
   bool is_leader() const { return between_.has_value(); }
   collective::SharedGroup& node() const { return *up_; }
-  c10d::Backend& flat() const { return *flat_.handle; }
+  const c10::intrusive_ptr<c10d::Backend>& flat() const { return flat_.handle; }
+  /// UsageError in a fork.
+  void refuse_forks() const;
   void set_timeout(std::chrono::milliseconds timeout);
 
   /// UsageError in a fork.
   void start(RelayCall call);
   /// What is to be thrown for a failure that was found elsewhere, of a call of this group: all ends for it.
-  std::exception_ptr fail(const std::exception& failure, const std::string& name);
+  /// `where`: in front of its text.
+  std::exception_ptr fail(const std::exception& failure, const std::string& name, const std::string& where = "");
   /// Makes what waits, here and on the other ranks, fail, and what follows.
   void abort();
 
@@ -95,12 +98,14 @@ class Relay {
   bool begin_between(Pending& pending);
   void end_between(Pending& pending);
   bool may_begin(const Pending& pending);
-  void hear(const Pending& pending);
+  void hear(const Pending* pending, bool is_flying, std::chrono::steady_clock::time_point& gone_since);
   void work();
   void break_off(const std::string& reason) const;
   std::exception_ptr broken() const;
-  std::exception_ptr failed(const std::exception_ptr& failure, const std::string& name);
-  FirstFailure ask_others(FirstFailure own, const std::string& name) const;
+  std::exception_ptr failed(const std::exception_ptr& failure, const std::string& name, uint64_t late = 0);
+  std::exception_ptr fail_as_told(const FirstFailure& told);
+  std::exception_ptr broken_by(const FirstFailure& first, const std::exception_ptr& own);
+  FirstFailure ask_others(const FirstFailure& own, const std::string& name, uint64_t late) const;
 
   const HomeProcess home_;
   const int64_t rank_;
@@ -109,7 +114,8 @@ class Relay {
   const ConnectedBackend flat_;
 
   std::atomic<bool> is_stopped_ = false;  // by this rank's own will
-  mutable std::mutex failure_mutex_;      // not for abort(), which waits for nobody
+  std::mutex failure_mutex_;              // while the first failure is found; not for abort(), which waits for nobody
+  mutable std::mutex broken_mutex_;
   std::exception_ptr broken_;
 
   std::mutex mutex_;
@@ -119,7 +125,6 @@ class Relay {
   uint64_t calls_ = 0;
   std::thread worker_;  // at leaders
 
-  // Last, so that what they end still finds all else.
   const std::shared_ptr<collective::SharedGroup> up_, down_;
 };
 

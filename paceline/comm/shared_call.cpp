@@ -132,6 +132,24 @@ int checked_rank(const char* operation, int64_t rank, int world_size) {
   return static_cast<int>(rank);
 }
 
+std::vector<uint64_t> bytes_of_rows(const at::Tensor& tensor, const std::vector<int64_t>& rows, int world_size) {
+  const int64_t all = tensor.dim() == 0 ? 1 : tensor.size(0);
+  if (rows.empty()) {
+    TORCH_CHECK_VALUE(all % world_size == 0, "all_to_all: ", all, " rows cannot be divided among ", world_size,
+                      " ranks");
+    return std::vector<uint64_t>(static_cast<size_t>(world_size), tensor.nbytes() / static_cast<size_t>(world_size));
+  }
+  int64_t sum = 0;
+  for (const int64_t count : rows) sum += count;
+  const bool is_any_negative = std::ranges::any_of(rows, [](int64_t count) { return count < 0; });
+  TORCH_CHECK_VALUE(std::ssize(rows) == world_size && sum == all && !is_any_negative,
+                    "all_to_all: wanted a count for each of ", world_size, " ranks, ", all, " rows in all, got ", rows);
+  const uint64_t row = all == 0 ? 0 : tensor.nbytes() / static_cast<size_t>(all);
+  std::vector<uint64_t> bytes;
+  for (const int64_t count : rows) bytes.push_back(static_cast<uint64_t>(count) * row);
+  return bytes;
+}
+
 at::Tensor allocate_in(const std::shared_ptr<collective::Arena>& arena, int64_t elements,
                        const at::TensorOptions& options) {
   const auto got = arena->allocate(static_cast<size_t>(elements) * options.dtype().itemsize());

@@ -47,6 +47,9 @@ void check_scattered(const std::vector<at::Tensor>& outputs, const std::vector<a
 /// A rank that there is.
 int checked_rank(const char* operation, int64_t rank, int world_size);
 
+/// Of all_to_all, for each rank: of so many rows of the first dimension; where no counts are given, all get alike.
+std::vector<uint64_t> bytes_of_rows(const at::Tensor& tensor, const std::vector<int64_t>& rows, int world_size);
+
 /// Memory of an arena, of one dimension, which may outlive the arena's group; ordinary memory where the arena has no
 /// gap.
 at::Tensor allocate_in(const std::shared_ptr<collective::Arena>& arena, int64_t elements,

@@ -184,8 +184,8 @@ class SharedMemoryBackend final : public c10d::Backend {
     settle({input});
     SharedCall call;
     Request request = all_to_all_request(input, options.timeout);
-    request.sends = bytes_of_rows(input, input_rows);
-    request.receives = bytes_of_rows(output, output_rows);
+    request.sends = bytes_of_rows(input, input_rows, getSize());
+    request.receives = bytes_of_rows(output, output_rows, getSize());
     request.input = call.given(input).const_data_ptr();
     auto* to = static_cast<std::byte*>(call.filled(output).mutable_data_ptr());
     for (const uint64_t bytes : request.receives) {
@@ -406,26 +406,6 @@ class SharedMemoryBackend final : public c10d::Backend {
     Request request = request_of(Kind::all_to_all, tensor, patience(timeout));
     request.elements = 0;  // ranks may send as many as they like
     return request;
-  }
-
-  // Of the first dimension; where no counts are given, all ranks get alike.
-  std::vector<uint64_t> bytes_of_rows(const at::Tensor& tensor, const std::vector<int64_t>& rows) const {
-    const int64_t all = tensor.dim() == 0 ? 1 : tensor.size(0);
-    if (rows.empty()) {
-      TORCH_CHECK_VALUE(all % getSize() == 0, "all_to_all: ", all, " rows cannot be divided among ", getSize(),
-                        " ranks");
-      return std::vector<uint64_t>(static_cast<size_t>(getSize()), tensor.nbytes() / static_cast<size_t>(getSize()));
-    }
-    int64_t sum = 0;
-    for (const int64_t count : rows) sum += count;
-    const bool is_any_negative = std::ranges::any_of(rows, [](int64_t count) { return count < 0; });
-    TORCH_CHECK_VALUE(std::ssize(rows) == getSize() && sum == all && !is_any_negative,
-                      "all_to_all: wanted a count for each of ", getSize(), " ranks, ", all, " rows in all, got ",
-                      rows);
-    const uint64_t row = all == 0 ? 0 : tensor.nbytes() / static_cast<size_t>(all);
-    std::vector<uint64_t> bytes;
-    for (const int64_t count : rows) bytes.push_back(static_cast<uint64_t>(count) * row);
-    return bytes;
   }
 
   const HomeProcess home_;

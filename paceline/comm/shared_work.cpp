@@ -62,6 +62,7 @@ class SharedWork final : public c10d::Work {
     for (collective::Request& request : requests) {
       request.number = number;
       request.keeps = keeps;
+      request.on_wait = [state = state_] { state->note_wait(); };
       request.on_end = [state = state_, after](const std::exception_ptr& failure) {
         return state->end(failure, after);
       };

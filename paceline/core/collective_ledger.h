@@ -8,6 +8,7 @@
 
 #include <arrow/result.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -64,8 +65,11 @@ struct CollectiveRecord {
   bool is_under_way() const { return end_ns == 0 && waited_ns != 0; }
   /// Whoever has called it wants nothing of it yet. Others may wait for this rank there.
   bool is_only_called() const { return end_ns == 0 && waited_ns == 0; }
-  /// From where its time counts.
-  int64_t start_ns() const { return waited_ns != 0 ? waited_ns : called_ns; }
+  /// From where its time counts. Who notes a wait may be held up until it has ended.
+  int64_t start_ns() const {
+    const int64_t start_ns = waited_ns != 0 ? waited_ns : called_ns;
+    return has_ended() ? std::min(start_ns, end_ns) : start_ns;
+  }
 
   bool operator==(const CollectiveRecord&) const = default;
 };

@@ -74,10 +74,15 @@ class PythonProgram final : public train::LanguageRuntime {
     {
       const py::gil_scoped_acquire gil;
       const py::object found = py::module_::import("torch.distributed").attr("group").attr("WORLD");
-      if (found.is_none()) return nullptr;
-      world = found.cast<c10::intrusive_ptr<c10d::ProcessGroup>>();
+      if (!found.is_none()) world = found.cast<c10::intrusive_ptr<c10d::ProcessGroup>>();
     }
-    return comm::Group::over(world, options);
+    // One for each: it counts the groups that split off it.
+    if (!world) {
+      group_.reset();
+    } else if (group_ == nullptr || group_->process_group() != world.get()) {
+      group_ = comm::Group::over(world, options);
+    }
+    return group_;
   }
 
   rpc::StringMap versions() override {
@@ -172,6 +177,7 @@ class PythonProgram final : public train::LanguageRuntime {
 
  private:
   py::object program_;
+  std::shared_ptr<comm::Group> group_;  // over torch.distributed's, null before anybody asks
 };
 
 }  // namespace

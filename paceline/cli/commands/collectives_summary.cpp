@@ -142,8 +142,7 @@ CollectivesSummary summary_of(const std::string& run_folder, const run::Collecti
 std::string to_text(const CollectivesSummary& summary, size_t columns) {
   if (summary.ranks == 0) {
     return "no collectives: the run's workers have noted none, or none has ended yet. Those of NCCL, and of groups "
-           "that "
-           "a train loop makes itself, are not noted\n";
+           "that a train loop makes itself, are not noted\n";
   }
   std::string text = "attempt " + std::to_string(summary.attempt) + ", the last collectives of " +
                      std::to_string(summary.ranks) + " of " + std::to_string(summary.world_size) + " ranks, in " +

@@ -408,8 +408,9 @@ std::shared_ptr<comm::Group> Session::group() const {
   if (options_.group != nullptr) return options_.group;
   const auto found = options_.find_group ? options_.find_group() : nullptr;
   if (found == nullptr) {
-    throw UsageError("there is no group of all ranks: torch.distributed.init_process_group() has not been called, or the "
-                     "group was destroyed");
+    throw UsageError(
+        "there is no group of all ranks: torch.distributed.init_process_group() has not been called, or the group was "
+        "destroyed");
   }
   return found;
 }

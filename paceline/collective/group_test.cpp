@@ -5,6 +5,7 @@
 #include <barrier>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <numeric>
 #include <random>
@@ -469,12 +470,15 @@ TEST(SharedGroup, AForkOfARankEndsNothing) {
       group.arena()->free(block);
       group.abort();
       alias.reset();
-      try {
-        (void)group.start({.kind = Kind::barrier});
-      } catch (const UsageError& error) {
-        return std::string_view(error.what()).find("has forked") != std::string_view::npos;
-      }
-      return false;
+      const auto is_refused = [](const std::function<void()>& call) {
+        try {
+          call();
+        } catch (const UsageError& error) {
+          return std::string_view(error.what()).find("has forked") != std::string_view::npos;
+        }
+        return false;
+      };
+      return is_refused([&] { (void)group.start({.kind = Kind::barrier}); }) && is_refused([&] { group.settle(); });
     }));
     EXPECT_EQ(std::count(block, block + kBytes, 'a'), kBytes);
     group.wait(group.start({.kind = Kind::barrier}));

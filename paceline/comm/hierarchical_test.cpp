@@ -207,6 +207,24 @@ TEST(Hierarchical, WhoDoesNotComeIsNamedOnAllNodes) {
   }
 }
 
+// Those who wait for somebody are late themselves, for leaders that have called before.
+TEST(Hierarchical, WhoIsLateIsNamedByWhomeverItKeeps) {
+  GroupOptions options;
+  options.timeout = std::chrono::milliseconds(1500);
+  const Groups groups = on_nodes({"a", "a", "b", "b"}, options);
+  std::promise<void> others_wait;
+  std::vector<std::future<std::string>> told;
+  for (const int64_t rank : {0, 2, 3}) {
+    told.push_back(std::async(std::launch::async, [&, rank, group = groups[static_cast<size_t>(rank)]] {
+      torch::Tensor tensor = torch::ones({3});
+      // More than the leaders have to ask each other.
+      if (rank == 0) others_wait.get_future().wait_for(std::chrono::milliseconds(1200));
+      return std::string(testing::failure_of([&] { group->all_reduce(tensor, ReduceOp::sum); }).what());
+    }));
+  }
+  for (auto& one : told) EXPECT_THAT(one.get(), HasSubstr("for want of rank 1"));
+}
+
 // Rank 0 is this process, the others are its children; `gone` ends in the middle of a collective.
 void expect_named_when_killed(int gone) {
   ::signal(SIGPIPE, SIG_IGN);  // the store's server may write to who was killed
@@ -330,6 +348,97 @@ TEST(Hierarchical, CallsOfDifferentWaysDoNotFitTogether) {
     for (const std::string& one : told) {
       EXPECT_THAT(one, AllOf(HasSubstr("calls all_reduce(sum) of 3 float32"), HasSubstr("rank 1 calls all_to_all")));
     }
+  }
+}
+
+// A broadcast from another node only goes down where a reduction goes up first; and what is empty goes nowhere.
+TEST(Hierarchical, CallsThatGoOtherWaysWithinANodeDoNotFitTogether) {
+  const auto sources = told_of(on_nodes({"a", "a", "b", "b"}), [](Group& group) {
+    torch::Tensor tensor = torch::ones({3});
+    if (group.rank() == 3) return group.broadcast(tensor, 0);
+    group.all_reduce(tensor, ReduceOp::sum);
+  });
+  for (const std::string& told : sources) {
+    EXPECT_THAT(told,
+                AllOf(HasSubstr("rank 2 calls all_reduce(sum) of 3 float32"), HasSubstr("rank 3 calls broadcast")));
+  }
+  const auto sizes = told_of(on_nodes({"a", "a", "b", "b"}), [](Group& group) {
+    torch::Tensor tensor = torch::ones({group.rank() == 1 ? 0 : 5});
+    group.all_reduce(tensor, ReduceOp::sum);
+  });
+  for (const std::string& told : sizes) {
+    EXPECT_THAT(told,
+                AllOf(HasSubstr("rank 0 calls all_reduce(sum) of 5"), HasSubstr("rank 1 calls all_reduce(sum) of 0")));
+  }
+}
+
+TEST(Hierarchical, AGatherIntoAListFitsOneIntoATensor) {
+  for (const int64_t odd : {1, 2, 3}) {
+    testing::run_ranks(on_nodes({"a", "a", "b", "b"}), [odd](const std::shared_ptr<Group>& group) {
+      const torch::Tensor own = torch::full({5}, group->rank());
+      torch::Tensor whole = torch::zeros({20}, torch::kInt64);
+      if (group->rank() == odd) {
+        whole = torch::cat(group->all_gather(own));
+      } else {
+        group->all_gather_into(whole, own);
+      }
+      for (int64_t rank = 0; rank < 4; ++rank) EXPECT_EQ(whole[5 * rank + 4].item<int64_t>(), rank);
+    });
+  }
+}
+
+TEST(Hierarchical, StridesAreAsOnOneMachine) {
+  testing::run_ranks(on_two_nodes(4), [](const std::shared_ptr<Group>& group) {
+    const auto process_group = group->process_group();
+    const int64_t own = group->rank();
+    const auto every_second = [](torch::Tensor& whole) { return whole.slice(0, 0, 8, 2); };
+    const auto expect_every_second = [](const torch::Tensor& whole, const torch::Tensor& values) {
+      EXPECT_TRUE(torch::equal(whole.slice(0, 0, 8, 2), values)) << whole;
+      EXPECT_TRUE(torch::equal(whole.slice(0, 1, 8, 2), torch::full({4}, -1))) << whole;
+    };
+    torch::Tensor whole = torch::full({8}, -1);
+    std::vector<torch::Tensor> tensors{every_second(whole)};
+    std::vector<std::vector<torch::Tensor>> lists;
+    if (own == 2) {
+      lists.emplace_back();
+      for (int64_t rank = 0; rank < 4; ++rank) {
+        torch::Tensor from = torch::arange(8 * rank, 8 * rank + 8);
+        lists.front().push_back(every_second(from));
+      }
+    }
+    c10d::ScatterOptions options;
+    options.rootRank = 2;
+    process_group->scatter(tensors, lists, options)->wait();
+    expect_every_second(whole, torch::arange(8 * own, 8 * own + 8, 2));
+
+    whole.fill_(-1);
+    torch::Tensor given = torch::arange(8) + 10 * own;
+    group->all_to_all(every_second(whole), every_second(given));
+    expect_every_second(whole, torch::arange(4) * 10 + 2 * own);
+
+    whole.fill_(-1);
+    tensors = {every_second(own == 0 ? given : whole)};
+    if (own == 0) process_group->send(tensors, 3, 0)->wait();
+    if (own != 3) return;
+    process_group->recv(tensors, 0, 0)->wait();
+    expect_every_second(whole, torch::arange(0, 8, 2));
+  });
+}
+
+// The last to let go of a group may be what its last work calls.
+TEST(Hierarchical, MayBeDestroyedAsSoonAsItsLastWorkIsOver) {
+  for (int round = 0; round < 5; ++round) {
+    Groups groups = on_nodes({"a", "a", "b", "b"});
+    std::vector<std::future<void>> ranks;
+    for (auto& group : groups) {
+      ranks.push_back(std::async(std::launch::async, [own = std::move(group)]() mutable {
+        torch::Tensor whole = torch::zeros({4});
+        own->all_to_all(whole, torch::ones({4}));
+        own.reset();
+      }));
+    }
+    groups.clear();
+    for (auto& rank : ranks) rank.get();
   }
 }
 

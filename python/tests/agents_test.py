@@ -90,6 +90,8 @@ def trains(config):
             },
             checkpoint=checkpoint,
         )
+        if config.get("waits_to_be_lost") and step == 3 and context.get_attempt() == 1:
+            threading.Event().wait()
     return {"node_rank": train.get_context().get_node_rank(), "world": dist.get_world_size()}
 
 
@@ -225,7 +227,7 @@ class EndsAgent(train.UserCallback):
 
 def test_the_loss_of_a_node_costs_an_attempt(tmp_path, run_config):
     (tmp_path / "state").mkdir()
-    config = {"steps": 6, "folder": str(tmp_path / "state")}
+    config = {"steps": 6, "folder": str(tmp_path / "state"), "waits_to_be_lost": True}
     whole = TorchTrainer(
         trains, train_loop_config={"steps": 6}, scaling_config=ScalingConfig(num_workers=2), run_config=run_config()
     ).fit()

@@ -4,6 +4,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 
+#include "paceline/comm/callback_threads_internal.h"
 #include "paceline/comm/failure_internal.h"
 #include "paceline/comm/relay_internal.h"
 #include "paceline/core/error.h"
@@ -109,6 +110,8 @@ Relay::~Relay() {
   // What they end still finds all else.
   up_->end();
   down_->end();
+  if (is_idle && !broken_) return;
+  call_apart([flat = std::move(flat_), between = std::move(between_)] {});  // for what end_between() has left
 }
 
 void Relay::set_timeout(std::chrono::milliseconds timeout) {
@@ -205,7 +208,7 @@ void Relay::work() {
       if (!queue_.empty()) next = queue_.front();
       is_ending = is_ending_;
     }
-    if (!flying.empty() && *flying.front()->is_over) {
+    if (!flying.empty() && (*flying.front()->is_over || broken())) {
       end_between(*flying.front());
       flying.pop_front();
     } else if (next && flying.size() < kFlights && (is_ending || may_begin(*next))) {
@@ -295,10 +298,11 @@ bool Relay::begin_between(Pending& pending) {
 }
 
 void Relay::end_between(Pending& pending) {
-  std::exception_ptr failure;
+  // Gloo may go on until its timeout: what it is about to send when a connection breaks is not told (tcp/pair.cc).
+  std::exception_ptr failure = *pending.is_over ? nullptr : broken();
   try {
-    if (pending.work) pending.work->wait();
-    if (pending.step.then) pending.step.then();
+    if (!failure && pending.work) pending.work->wait();
+    if (!failure && pending.step.then) pending.step.then();
   } catch (const std::exception& thrown) {
     failure = fail(thrown, pending.call->call.name, kAmongLeaders);
   }

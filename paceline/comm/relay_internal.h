@@ -110,8 +110,8 @@ class Relay {
   const HomeProcess home_;
   const int64_t rank_;
   const int64_t world_size_;
-  const std::optional<LeadersWay> between_;
-  const ConnectedBackend flat_;
+  std::optional<LeadersWay> between_;
+  ConnectedBackend flat_;
 
   std::atomic<bool> is_stopped_ = false;  // by this rank's own will
   std::mutex failure_mutex_;              // while the first failure is found; not for abort(), which waits for nobody

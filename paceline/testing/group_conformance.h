@@ -198,7 +198,8 @@ TEST_P(GroupConformance, AbortEndsACollectiveThatWaits) {
   groups[0]->abort();  // once more does nothing
   torch::Tensor tensor = torch::ones({1000});
   EXPECT_EQ(failure_of([&] { groups[0]->broadcast(tensor, 0); }).cause(), CollectiveCause::stopped);
-  EXPECT_EQ(failure_of([&] { groups[1]->all_reduce(tensor, comm::ReduceOp::sum); }).cause(), CollectiveCause::other_rank);
+  EXPECT_EQ(failure_of([&] { groups[1]->all_reduce(tensor, comm::ReduceOp::sum); }).cause(),
+            CollectiveCause::other_rank);
   EXPECT_EQ(failure_of([&] { groups[2]->broadcast(tensor, 7); }).cause(), CollectiveCause::this_rank);
 }
 

@@ -159,7 +159,7 @@ Upload Session::upload(const Checkpoint& checkpoint, const ReportOptions& option
                   .folder_name = folder_name,
                   .to_object_store = options_.context.storage.is_uri()};
   check_upload(task, options);
-  const Upload saved = CheckpointAccess::staged(checkpoint);
+  Upload saved = CheckpointAccess::staged(checkpoint);
   const bool has_no_files = saved.valid() && CheckpointAccess::is_elsewhere(checkpoint);
   const bool is_staged = has_no_files || (saved.valid() && !options.checkpoint_upload_fn);
   if (is_staged && (has_no_files || options_.stages == nullptr)) return saved;

@@ -5,13 +5,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <condition_variable>
 #include <functional>
 #include <future>
-#include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "paceline/collective/ranks_fixture.h"
 #include "paceline/core/peer_lost.h"
 
 namespace paceline::comm {
@@ -19,6 +17,7 @@ namespace {
 
 using collective::Fingerprint;
 using collective::Kind;
+using collective::MemoryBulletin;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -32,32 +31,9 @@ Steady::time_point soon() {
   return Steady::now() + std::chrono::minutes(1);
 }
 
-class Words {
- public:
-  collective::Bulletin bulletin() {
-    return {.set =
-                [this](const std::string& key, const std::string& value) {
-                  const std::lock_guard lock(mutex_);
-                  words_[key] = value;
-                  changed_.notify_all();
-                },
-            .get =
-                [this](const std::string& key) {
-                  std::unique_lock lock(mutex_);
-                  changed_.wait(lock, [&] { return words_.contains(key); });
-                  return words_[key];
-                }};
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, std::string> words_;
-};
-
 // Ranks 0, 2, 4, …
 All connected(size_t count) {
-  Words words;
+  MemoryBulletin words;
   std::vector<int64_t> ranks;
   for (size_t node = 0; node < count; ++node) ranks.push_back(2 * static_cast<int64_t>(node));
   std::vector<std::future<std::shared_ptr<Leaders>>> futures;
@@ -177,7 +153,7 @@ TEST(Leaders, WhoDoesNotAnswerIsNamed) {
 
 // Before the others, and saying nothing, or something else.
 TEST(Leaders, StrangersHoldNobodyUp) {
-  Words words;
+  MemoryBulletin words;
   auto first = std::async(std::launch::async,
                           [&] { return Leaders::connect(words.bulletin(), 0, {0, 2}, "127.0.0.1", soon()); });
   const auto at = nlohmann::json::parse(words.bulletin().get("0"));
@@ -199,7 +175,7 @@ TEST(Leaders, StrangersHoldNobodyUp) {
 }
 
 TEST(Leaders, WhoDoesNotConnectIsNamed) {
-  Words words;
+  MemoryBulletin words;
   EXPECT_THAT(thrown_by<CollectiveError>([&] {
                 Leaders::connect(words.bulletin(), 0, {0, 2, 4}, "127.0.0.1",
                                  Steady::now() + std::chrono::milliseconds(20));

@@ -23,7 +23,8 @@ class Operation {
 
   Request request;
   const uint64_t number;
-  const Deadline called, deadline;
+  const Deadline called;
+  Deadline deadline;           // of who carries it out
   std::exception_ptr failure;  // before is_over
   std::atomic<bool> is_over = false;
 };
@@ -178,6 +179,11 @@ bool SharedGroup::is_over(const Operation& operation) {
   return operation.is_over;
 }
 
+void SharedGroup::open(std::atomic<bool>& gate) {
+  gate = true;
+  peers_->wake_own();
+}
+
 void SharedGroup::wait(const std::shared_ptr<Operation>& operation) {
   if (!operation->is_over) {
     ++waiting_;
@@ -204,11 +210,13 @@ bool SharedGroup::wait_for(const std::shared_ptr<Operation>& operation, std::chr
   return is_over;
 }
 
-std::vector<int64_t> SharedGroup::awaited() const {
+std::vector<int64_t> SharedGroup::awaited(uint64_t place) const {
   uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
     if (queue_.empty()) return {};
+    const Request& request = queue_.front()->request;
+    if (!request.is_open() || request.place > place) return {};
     number = queue_.front()->number;
   }
   return peers_->names_without(
@@ -256,7 +264,8 @@ void SharedGroup::abort(const std::string& reason) {
 void SharedGroup::announce_ready() {
   for (const auto& operation : queue_) {
     if (operation->number <= announced_) continue;
-    if (!has_room(operation->number) || awaits_earlier(operation->request)) return;
+    const Request& request = operation->request;
+    if (!request.is_open() || !has_room(operation->number) || awaits_earlier(request)) return;
     announce(*operation);
   }
 }
@@ -305,11 +314,12 @@ void SharedGroup::announce(const Operation& operation) {
 // The first of the queue, from its announcement to its end. With the mutex held, which it gives back meanwhile.
 void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) {
   is_driven_ = true;
-  const std::shared_ptr<const bool> is_gone = is_gone_;  // what it calls in the end may destroy the group
+  const auto is_gone = is_gone_;  // what it calls in the end may destroy the group
   const std::shared_ptr<Operation> operation = queue_.front();
   std::exception_ptr failure = broken_;
   if (!failure) {
     try {
+      if (operation->request.gate) wait_at_gate(*operation, lock);
       const WaitLimits limits{operation->deadline, patience_.with(operation->request.kind)};
       if (operation->number > announced_) wait_for_room(*operation, limits, lock);
       lock.unlock();
@@ -318,7 +328,9 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
       peers_->ring();
       pass("collective.ended");
     } catch (const PeerLost& lost) {
-      peers_->give_up(lost.ranks());
+      // Of a part of a call who has called it finds the reason, and tells it.
+      const bool is_told = operation->request.whole && dynamic_cast<const PeerLate*>(&lost) != nullptr;
+      if (!is_told) peers_->give_up(lost.ranks());
       failure = std::current_exception();
     } catch (...) {
       failure = std::current_exception();
@@ -348,6 +360,17 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
   if (!*is_gone) lock.lock();
 }
 
+// Its timeout begins when it is open.
+void SharedGroup::wait_at_gate(Operation& operation, std::unique_lock<std::mutex>& lock) {
+  const Request& request = operation.request;
+  const auto patience = patience_.with(request.kind);
+  lock.unlock();
+  peers_->wait_for_own(*request.gate, patience, name_of(request, operation.number));
+  lock.lock();
+  operation.deadline = std::chrono::steady_clock::now() + request.timeout;
+  announce_ready();
+}
+
 void SharedGroup::wait_for_room(const Operation& operation, const WaitLimits& limits,
                                 std::unique_lock<std::mutex>& lock) {
   lock.unlock();
@@ -359,7 +382,7 @@ void SharedGroup::wait_for_room(const Operation& operation, const WaitLimits& li
 }
 
 void SharedGroup::work() {
-  const std::shared_ptr<const bool> is_gone = is_gone_;
+  const auto is_gone = is_gone_;
   std::unique_lock lock(mutex_);
   const auto has_work = [this] { return !is_driven_ && !queue_.empty() && queue_.front()->number <= pushed_; };
   while (true) {

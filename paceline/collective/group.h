@@ -12,6 +12,7 @@
 // nothing.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -72,6 +73,8 @@ class SharedGroup {
   /// Carries it out in the background: nobody may call wait() soon.
   void push(const std::shared_ptr<Operation>& operation);
   static bool is_over(const Operation& operation);
+  /// Sets the gate of a request, of an operation that may be over.
+  void open(std::atomic<bool>& gate);
   /// Waits until nothing that was called before writes to this memory any more, whether it ended well or not. The
   /// operation that is waited for is told (`on_wait`). UsageError in a fork.
   void settle(const void* memory, uint64_t bytes);
@@ -90,8 +93,9 @@ class SharedGroup {
   /// What is under way fails, and no thread of the group's runs any more; nothing may be called after it. A worker that
   /// calls it, by what an operation has returned, ends soon.
   void end();
-  /// Ranks that have not come to the first operation that is not over, by their names.
-  std::vector<int64_t> awaited() const;
+  /// Ranks that have not come to the first operation that is not over, by their names; none where that is of a call
+  /// behind `place`.
+  std::vector<int64_t> awaited(uint64_t place) const;
   /// Throws as an operation would for want of a rank that has ended, left, aborted or given up, if there is one.
   /// `what`: for errors.
   void check_gone(const std::string& what) const { peers_->check_gone(what); }
@@ -111,6 +115,7 @@ class SharedGroup {
   bool awaits_earlier(const Request& request) const;
   void announce(const Operation& operation);
   void run_front(std::unique_lock<std::mutex>& lock, bool is_worker = false);
+  void wait_at_gate(Operation& operation, std::unique_lock<std::mutex>& lock);
   void wait_for_room(const Operation& operation, const WaitLimits& limits, std::unique_lock<std::mutex>& lock);
   void work();
 
@@ -132,7 +137,7 @@ class SharedGroup {
   bool is_driven_ = false;  // a thread carries out the first of the queue
   bool is_ending_ = false;
   std::exception_ptr broken_;
-  const std::shared_ptr<bool> is_gone_ = std::make_shared<bool>(false);  // set and read by one worker
+  const std::shared_ptr<std::atomic<bool>> is_gone_ = std::make_shared<std::atomic<bool>>(false);
   std::vector<std::thread> workers_;  // one, but for those who wait in what an on_end has returned
   int idle_workers_ = 0;
 };

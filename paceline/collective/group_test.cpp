@@ -21,52 +21,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Where a rank's values are.
-enum class Place { heap, arena, mixed };
-
-// Values of one rank: `of(rank, i)`.
-class Buffer {
- public:
-  Buffer(SharedGroup& group, Place place, size_t count) : group_(group), count_(count) {
-    if (place == Place::arena || (place == Place::mixed && group.rank() % 2 == 0)) {
-      block_ = group.arena()->allocate(count * sizeof(int64_t)).ValueOrDie();
-      data_ = static_cast<int64_t*>(block_);
-    } else {
-      values_.resize(count);
-      data_ = values_.data();
-    }
-  }
-  ~Buffer() { group_.arena()->free(block_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  int64_t* data() { return data_; }
-  int64_t& operator[](size_t i) { return data_[i]; }
-  size_t size() const { return count_; }
-
- private:
-  SharedGroup& group_;
-  const size_t count_;
-  std::vector<int64_t> values_;
-  void* block_ = nullptr;
-  int64_t* data_ = nullptr;
-};
-
 int64_t of(int rank, size_t i) {
   return 1000 * (rank + 1) + static_cast<int64_t>(i % 977);
-}
-
-Request request(Kind kind, Buffer* input, uint64_t elements, std::vector<void*> outputs, int root = -1) {
-  return {.kind = kind,
-          .what = {.element = Element::int64},
-          .root = root,
-          .elements = elements,
-          .input = input == nullptr ? nullptr : input->data(),
-          .outputs = std::move(outputs),
-          .timeout = kTestTimeout};
-}
-
-void run(SharedGroup& group, Request request) {
-  group.wait(group.start(std::move(request)));
 }
 
 struct Case {
@@ -265,6 +221,28 @@ TEST(SharedGroup, WhatIsPushedIsCarriedOutThoughNobodyWaits) {
   });
 }
 
+// For what takes longer than its timeout.
+TEST(SharedGroup, AnOperationWaitsAtItsGate) {
+  std::atomic<bool> has_come = false;
+  on_threads(2, [&](SharedGroup& group) {
+    const auto gate = std::make_shared<std::atomic<bool>>(false);
+    Request first = request(Kind::barrier, nullptr, 0, {}), second = first;
+    first.gate = gate;
+    const auto one = group.start(std::move(first)), two = group.start(std::move(second));
+    if (group.rank() == 1) {
+      has_come.wait(false);
+      EXPECT_FALSE(group.wait_for(two, std::chrono::milliseconds(10)));
+    } else {
+      group.open(*gate);
+      has_come = true;
+      has_come.notify_all();
+    }
+    group.open(*gate);
+    group.wait(two);
+    EXPECT_TRUE(SharedGroup::is_over(*one));
+  });
+}
+
 TEST(SharedGroup, CallsThatDifferAreRefusedNamingWhoCallsWhat) {
   on_threads(3, [](SharedGroup& group) {
     Buffer values(group, Place::heap, 100);
@@ -277,94 +255,6 @@ TEST(SharedGroup, CallsThatDifferAreRefusedNamingWhoCallsWhat) {
                                       HasSubstr("rank 2 calls all_reduce(sum) of 99 int64")));
     }
     EXPECT_THROW(run(group, request(Kind::barrier, nullptr, 0, {})), CollectiveError);  // it is broken
-  });
-}
-
-TEST(SharedGroup, AnAbortReleasesWhoWaitsOnEveryRank) {
-  std::atomic<bool> has_aborted = false;
-  on_threads(3, [&](SharedGroup& group) {
-    if (group.rank() == 0) {
-      group.abort();
-      has_aborted = true;
-      has_aborted.notify_all();
-      EXPECT_THROW(run(group, request(Kind::barrier, nullptr, 0, {})), CollectiveError);
-      return;
-    }
-    try {
-      run(group, request(Kind::barrier, nullptr, 0, {}));
-      FAIL();
-    } catch (const PeerLost& lost) {
-      EXPECT_THAT(lost.ranks(), ElementsAre(0));
-    }
-    has_aborted.wait(false);  // the rank's memory stays until all have looked
-  });
-}
-
-// A rank that gives up its group, once it has heard of the loss, is not taken for lost by others that hear of it later.
-TEST(SharedGroup, WhoIsLostIsNamedAlsoWhenOthersAbortForThat) {
-  std::atomic<int> gone = 0;
-  const auto wait_until_gone = [&](int ranks) {
-    for (int now = gone; now < ranks; now = gone) gone.wait(now);
-  };
-  on_threads(3, [&](SharedGroup& group) {
-    wait_until_gone(2 - group.rank());
-    if (group.rank() < 2) {
-      try {
-        run(group, request(Kind::barrier, nullptr, 0, {}));
-        ADD_FAILURE() << group.rank();
-      } catch (const PeerLost& lost) {
-        EXPECT_THAT(lost.ranks(), ElementsAre(2)) << lost.what();
-      }
-    }
-    group.abort();
-    ++gone;
-    gone.notify_all();
-    wait_until_gone(3);  // the ranks' memory stays until all have looked
-  });
-}
-
-TEST(SharedGroup, WhoComesTooLateIsNamed) {
-  std::atomic<int> waiting = 2;
-  on_threads(3, [&](SharedGroup& group) {
-    if (group.rank() == 1) {
-      for (int left = waiting; left > 0; left = waiting) waiting.wait(left);
-      return;
-    }
-    Request barrier = request(Kind::barrier, nullptr, 0, {});
-    barrier.timeout = std::chrono::milliseconds(50);
-    try {
-      run(group, std::move(barrier));
-      ADD_FAILURE();
-    } catch (const PeerLost& lost) {
-      EXPECT_THAT(lost.ranks(), ElementsAre(1));
-      EXPECT_THAT(lost.what(), HasSubstr("barrier number 3 failed on rank " + std::to_string(group.rank()) +
-                                         " of 3 for want of rank 1: it has not come in time"));
-    }
-    --waiting;
-    waiting.notify_all();
-  });
-}
-
-TEST(SharedGroup, WhoComesTooLateIsToldThatTheOthersWaitNoMore) {
-  std::atomic<bool> has_given_up = false;
-  on_threads(2, [&](SharedGroup& group) {
-    if (group.rank() == 0) {
-      Request barrier = request(Kind::barrier, nullptr, 0, {});
-      barrier.timeout = std::chrono::milliseconds(50);
-      EXPECT_THROW(run(group, std::move(barrier)), PeerLost);
-      has_given_up = true;
-      has_given_up.notify_all();
-      return;
-    }
-    has_given_up.wait(false);
-    try {
-      run(group, request(Kind::barrier, nullptr, 0, {}));  // the other has come to this one
-      run(group, request(Kind::barrier, nullptr, 0, {}));
-      ADD_FAILURE();
-    } catch (const PeerLost& lost) {
-      EXPECT_THAT(lost.ranks(), ElementsAre(0));
-      EXPECT_THAT(lost.what(), HasSubstr("for want of rank 0: it waits for this rank no more"));
-    }
   });
 }
 
@@ -393,19 +283,6 @@ TEST(SharedGroup, MayBeDestroyedByWhatItCalls) {
   for (std::thread& rank : ranks) rank.join();
 }
 
-TEST(SharedGroup, WhoAbortsMaySayWhy) {
-  on_threads(2, [&](SharedGroup& group) {
-    if (group.rank() == 1) return group.abort("the network is gone");
-    try {
-      run(group, request(Kind::barrier, nullptr, 0, {}));
-      FAIL();
-    } catch (const AbortedFor& aborted) {
-      EXPECT_EQ(aborted.reason(), "the network is gone");
-      EXPECT_THAT(aborted.what(), HasSubstr("rank 1 has aborted: the network is gone"));
-    }
-  });
-}
-
 TEST(SharedGroup, PartsOfDifferentCallsDoNotFitTogether) {
   on_threads(2, [&](SharedGroup& group) {
     Request barrier = request(Kind::barrier, nullptr, 0, {});
@@ -416,18 +293,6 @@ TEST(SharedGroup, PartsOfDifferentCallsDoNotFitTogether) {
     } catch (const CollectiveError& error) {
       EXPECT_THAT(error.what(), HasSubstr("rank 0 calls all_reduce(sum) of 3 float32"));
       EXPECT_THAT(error.what(), HasSubstr("rank 1 calls broadcast of 3 float32"));
-    }
-  });
-}
-
-TEST(SharedGroup, WhoLeavesIsMissed) {
-  on_threads(2, [&](SharedGroup& group) {
-    if (group.rank() == 1) return;
-    try {
-      run(group, request(Kind::barrier, nullptr, 0, {}));
-      FAIL();
-    } catch (const PeerLost& lost) {
-      EXPECT_THAT(lost.what(), HasSubstr("for want of rank 1: it has left the group"));
     }
   });
 }
@@ -485,90 +350,6 @@ TEST(SharedGroup, AForkOfARankEndsNothing) {
     alias->wait(alias->start({.kind = Kind::barrier}));
   });
 }
-
-// How a rank of the next test ends.
-enum class End { killed, exits, stopped };
-
-class LostRanks : public ::testing::TestWithParam<std::tuple<End, bool>> {};
-
-// Long before the deadline, which is for those who run.
-TEST(SharedGroup, WhoIsStoppedIsNamedWhenPatienceEnds) {
-  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
-  const FileBulletin files;
-  const pid_t other = ::fork();
-  const auto group = SharedGroup::create(files.bulletin(), other == 0 ? 1 : 0, 2, kTestTimeout);
-  group->set_patience(Patience(std::chrono::milliseconds(20)));
-  if (other == 0) {
-    ::raise(SIGSTOP);
-    ::_exit(0);
-  }
-  try {
-    group->wait(group->start({.kind = Kind::barrier}));  // whose deadline is half an hour
-    ADD_FAILURE() << "the barrier has ended";
-  } catch (const PeerLost& lost) {
-    EXPECT_THAT(lost.ranks(), ElementsAre(1));
-    EXPECT_THAT(lost.what(), HasSubstr("its process is stopped"));
-  }
-  ::kill(other, SIGKILL);
-  ::waitpid(other, nullptr, 0);
-}
-
-// Ranks are processes that reduce on and on; one of them ends at a random moment.
-TEST_P(LostRanks, AreNamedToTheOthers) {
-  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
-  const auto [end, in_arena] = GetParam();
-  constexpr int kRanks = 3;
-  for (int round = 0; round < (end == End::stopped ? 3 : 10); ++round) {
-    const int lost = round % kRanks;
-    const FileBulletin files;
-    std::vector<pid_t> processes;
-    for (int rank = 0; rank < kRanks; ++rank) {
-      processes.push_back(::fork());
-      if (processes.back() != 0) continue;
-      int result = 1;
-      try {
-        const auto group = SharedGroup::create(files.bulletin(), rank, kRanks, kTestTimeout);
-        Buffer values(*group, in_arena ? Place::arena : Place::heap, 40'000);
-        std::mt19937 random(static_cast<unsigned>(round));
-        for (int i = 0, last = static_cast<int>(random() % 50);; ++i) {
-          Request reduce = request(Kind::all_reduce, &values, i % 3 == 0 ? 10 : 40'000, {values.data()});
-          if (end == End::stopped && i >= last) reduce.timeout = std::chrono::milliseconds(1000);
-          const auto operation = group->start(std::move(reduce));
-          if (rank == lost && i == last) {
-            if (end == End::exits) ::_exit(0);
-            ::raise(end == End::killed ? SIGKILL : SIGSTOP);
-          }
-          group->wait(operation);
-        }
-      } catch (const PeerLost& failure) {
-        const bool is_named = failure.ranks() == std::vector<int64_t>{lost};
-        if (!is_named) std::fprintf(stderr, "rank %d: %s\n", rank, failure.what());
-        result = is_named ? 0 : 2;
-      } catch (const std::exception& failure) {
-        std::fprintf(stderr, "rank %d: %s\n", rank, failure.what());
-      }
-      ::_exit(result);
-    }
-    for (int rank = 0; rank < kRanks; ++rank) {
-      int status = 0;
-      if (rank == lost) continue;
-      ASSERT_EQ(::waitpid(processes[static_cast<size_t>(rank)], &status, 0), processes[static_cast<size_t>(rank)]);
-      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "round " << round << " rank " << rank;
-    }
-    ::kill(processes[static_cast<size_t>(lost)], SIGKILL);
-    ::waitpid(processes[static_cast<size_t>(lost)], nullptr, 0);
-  }
-}
-
-std::string name_of_end(const ::testing::TestParamInfo<LostRanks::ParamType>& info) {
-  constexpr const char* kEnds[] = {"Killed", "Exits", "Stopped"};
-  return std::string(kEnds[static_cast<int>(std::get<0>(info.param))]) + (std::get<1>(info.param) ? "InTheArena" : "");
-}
-
-INSTANTIATE_TEST_SUITE_P(All, LostRanks,
-                         ::testing::Combine(::testing::Values(End::killed, End::exits, End::stopped),
-                                            ::testing::Bool()),
-                         name_of_end);
 
 Request sum_of(int64_t& value) {
   return {.kind = Kind::all_reduce,

@@ -34,8 +34,13 @@ struct Request {
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
   /// Whatever has to live until the operation is over.
   std::shared_ptr<void> keeps;
+  /// Until it is set, by SharedGroup::open(), the operation waits, and those behind it: for something else that this
+  /// rank does before. Meanwhile the others are watched, for they wait too; the timeout does not count. Null: for
+  /// nothing.
+  std::shared_ptr<std::atomic<bool>> gate;
   /// The user's call, where this is a part of one that is carried out between several nodes.
   std::optional<Fingerprint> whole;
+  uint64_t place = 0;  ///< of that call among the calls of the whole group
   /// Called when settle() waits for it; empty for nothing.
   std::function<void()> on_wait;
   /// Called once, by the thread that ends the operation, before waiting threads go on; null for success. It must not
@@ -43,6 +48,7 @@ struct Request {
   /// on: it may call the group, and wait for what it calls.
   std::function<std::function<void()>(const std::exception_ptr& failure)> on_end;
 
+  bool is_open() const { return !gate || *gate; }
   Fingerprint fingerprint() const { return {.kind = kind, .what = what, .root = root, .elements = elements}; }
   /// What errors call it, where it is number `in_group` of the group.
   uint64_t shown_number(uint64_t in_group) const { return number != 0 ? number : in_group; }

@@ -11,7 +11,6 @@
 #include <climits>
 #include <utility>
 
-#include "paceline/core/peer_lost.h"
 #include "paceline/core/posix/kernel_file.h"
 #include "paceline/core/posix/thread.h"
 
@@ -164,6 +163,18 @@ void Peers::wake_own() const {
   wake_all(board());
 }
 
+template <class Lost>
+void Peers::fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const {
+  std::vector<int64_t> names;
+  for (const int rank : missing) names.push_back(name_of(rank));
+  throw Lost(what + " failed on rank " + std::to_string(name_of(rank_)) + " of " + std::to_string(named_) +
+                 " for want of " + list(missing) + ": " + why,
+             std::move(names));
+}
+
+// For other files of the module.
+template void Peers::fail<PeerLost>(const std::vector<int>&, const std::string&, const std::string&) const;
+
 void Peers::wait(const std::function<bool(const Board&)>& is_there, const WaitLimits& limits, const Waiting& waiting,
                  const std::string& what) {
   const auto all_there = [&] {
@@ -173,6 +184,17 @@ void Peers::wait(const std::function<bool(const Board&)>& is_there, const WaitLi
     if (all_there()) return;
     pause_processor();
   }
+  sleep_until(all_there, is_there, limits, what);
+}
+
+void Peers::wait_for_own(const std::atomic<bool>& is_there, std::chrono::duration<double> patience,
+                         const std::string& what) {
+  sleep_until([&] { return is_there.load(); }, [](const Board&) { return false; }, {Deadline::max(), patience}, what);
+}
+
+// Throws when it cannot come to that, for want of a rank without `is_there`.
+void Peers::sleep_until(const std::function<bool()>& is_enough, const std::function<bool(const Board&)>& is_there,
+                        const WaitLimits& limits, const std::string& what) {
   Board& own = board();
   struct Asleep {  // whoever changes a board while it is set rings
     explicit Asleep(Bell& bell) : bell(bell) { bell.is_asleep = 1; }
@@ -184,7 +206,7 @@ void Peers::wait(const std::function<bool(const Board&)>& is_there, const WaitLi
   while (true) {
     const uint32_t heard = own.bell.rings;
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (all_there()) return;
+    if (is_enough()) return;
     const Deadline now = std::chrono::steady_clock::now();
     check_missing(is_there, what, now >= limits.deadline);
     if (now >= next_look) {
@@ -280,23 +302,15 @@ void Peers::check_missing(const std::function<bool(const Board&)>& is_there, con
     const std::string state = state_of_process(process_of(rank));
     if (!state.empty()) states += "; rank " + std::to_string(name_of(rank)) + "'s process " + state;
   }
-  fail(late, what,
-       std::string(late.size() == 1 ? "it has" : "they have") + " not come in time (TorchConfig.timeout_s)" + states +
-           ". The logs of the other ranks may say what keeps them");
+  fail<PeerLate>(late, what,
+                 std::string(late.size() == 1 ? "it has" : "they have") + " not come in time (TorchConfig.timeout_s)" +
+                     states + ". The logs of the other ranks may say what keeps them");
 }
 
 std::string Peers::list(const std::vector<int>& ranks) const {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(name_of(ranks[i]));
   return text;
-}
-
-void Peers::fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const {
-  std::vector<int64_t> names;
-  for (const int rank : missing) names.push_back(name_of(rank));
-  throw PeerLost(what + " failed on rank " + std::to_string(name_of(rank_)) + " of " + std::to_string(named_) +
-                     " for want of " + list(missing) + ": " + why,
-                 std::move(names));
 }
 
 void Peers::miss(const std::vector<int64_t>& missing) {

@@ -20,7 +20,7 @@
 
 #include "paceline/collective/arena.h"
 #include "paceline/collective/meeting.h"
-#include "paceline/core/error.h"
+#include "paceline/core/peer_lost.h"
 #include "paceline/core/posix/descriptor.h"
 
 namespace paceline::collective {
@@ -43,6 +43,12 @@ class AbortedFor : public CollectiveError {
 
  private:
   std::string reason_;
+};
+
+/// They run, but have not come in time: why, others may know better.
+class PeerLate : public PeerLost {
+ public:
+  using PeerLost::PeerLost;
 };
 
 /// How many of the user's threads wait for what is being carried out. While there are any, a wait tries before it
@@ -87,9 +93,13 @@ class Peers {
   /// Until `is_there` of each other rank's board. `what`: "all_reduce number 7", for errors.
   void wait(const std::function<bool(const Board&)>& is_there, const WaitLimits& limits, const Waiting& waiting,
             const std::string& what);
+  /// Until `is_there`, of which this rank's wake_own() tells: the others wait for that.
+  void wait_for_own(const std::atomic<bool>& is_there, std::chrono::duration<double> patience, const std::string& what);
+  void wake_own() const;
   /// Throws when a rank has given up, or aborted, and `is_there` does not hold of its board.
   void check_given_up(const std::function<bool(const Board&)>& is_there, const std::string& what) const;
-  /// Throws for want of `missing`. `why`: what is known of them.
+  /// Throws Lost for want of `missing`. `why`: what is known of them.
+  template <class Lost = PeerLost>
   [[noreturn]] void fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const;
   /// Of a wait that is under way: the names of the others of whose boards `is_there` does not hold.
   std::vector<int64_t> names_without(const std::function<bool(const Board&)>& is_there) const;
@@ -105,7 +115,8 @@ class Peers {
 
  private:
   void watch();
-  void wake_own() const;
+  void sleep_until(const std::function<bool()>& is_enough, const std::function<bool(const Board&)>& is_there,
+                   const WaitLimits& limits, const std::string& what);
   uint64_t missed_by(const Board& board) const;
   std::vector<int> ranks_of(uint64_t bits) const;
   std::string list(const std::vector<int>& ranks) const;

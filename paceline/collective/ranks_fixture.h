@@ -1,4 +1,4 @@
-// Ranks for tests of shared groups: threads of this process, or processes.
+// Ranks for tests of shared groups: threads of this process, or processes, and their values.
 #pragma once
 
 #include <fcntl.h>
@@ -101,6 +101,50 @@ inline void on_threads(int world_size, const std::function<void(SharedGroup&)>& 
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+/// Where a rank's values are.
+enum class Place { heap, arena, mixed };
+
+/// Values of one rank.
+class Buffer {
+ public:
+  Buffer(SharedGroup& group, Place place, size_t count) : group_(group), count_(count) {
+    if (place == Place::arena || (place == Place::mixed && group.rank() % 2 == 0)) {
+      block_ = group.arena()->allocate(count * sizeof(int64_t)).ValueOrDie();
+      data_ = static_cast<int64_t*>(block_);
+    } else {
+      values_.resize(count);
+      data_ = values_.data();
+    }
+  }
+  ~Buffer() { group_.arena()->free(block_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  int64_t* data() { return data_; }
+  int64_t& operator[](size_t i) { return data_[i]; }
+  size_t size() const { return count_; }
+
+ private:
+  SharedGroup& group_;
+  const size_t count_;
+  std::vector<int64_t> values_;
+  void* block_ = nullptr;
+  int64_t* data_ = nullptr;
+};
+
+inline Request request(Kind kind, Buffer* input, uint64_t elements, std::vector<void*> outputs, int root = -1) {
+  return {.kind = kind,
+          .what = {.element = Element::int64},
+          .root = root,
+          .elements = elements,
+          .input = input == nullptr ? nullptr : input->data(),
+          .outputs = std::move(outputs),
+          .timeout = kTestTimeout};
+}
+
+inline void run(SharedGroup& group, Request request) {
+  group.wait(group.start(std::move(request)));
 }
 
 }  // namespace paceline::collective

@@ -29,10 +29,11 @@ class CallbackThreads {
       const bool is_called = changed_.wait_for(lock, kIdleTime, [this] { return !queue_.empty(); });
       --idle_;
       if (!is_called) return;
-      const std::function<void()> callback = std::move(queue_.front());
+      std::function<void()> callback = std::move(queue_.front());
       queue_.pop_front();
       lock.unlock();
       callback();
+      callback = nullptr;  // the end of what it holds may wait too
       lock.lock();
     }
   }

@@ -51,6 +51,8 @@ std::exception_ptr FirstFailure::as_told(int64_t rank, int64_t world_size) const
 FirstFailure first_failure_in(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
+  } catch (const collective::PeerLate& late) {
+    return {.missing = late.ranks(), .text = late.what(), .is_certain = false};
   } catch (const PeerLost& lost) {
     return {.missing = lost.ranks(), .text = lost.what()};
   } catch (const CollectiveError& error) {

@@ -18,7 +18,7 @@ namespace paceline::comm {
 struct FirstFailure {
   std::vector<int64_t> missing;  ///< ranks of the whole group
   std::string text;
-  /// Or else somebody may know more: a connection has broken, for whatever reason.
+  /// Or else somebody may know more: a connection has broken, for whatever reason, or a rank is late.
   bool is_certain = true;
 
   /// For the others, in `most_bytes` at most: a text that is longer is cut.

@@ -268,7 +268,7 @@ TEST_P(GroupCost, ADuplicateGivesBackWhatItCosts) {
     EXPECT_LE(count_entries("/proc/self/task") - threads, 3 * 3);
     EXPECT_LE(count_entries("/proc/self/fd") - descriptors, 3 * (2 + 6));
     testing::run_ranks(groups, [&](const auto& group) { duplicates[group->rank()].reset(); });
-    EXPECT_EQ(count_entries("/proc/self/fd"), descriptors);
+    EXPECT_LE(count_entries("/proc/self/fd"), descriptors);  // groups of other tests may end meanwhile
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -13,8 +14,7 @@
 #include "paceline/comm/collective_call_internal.h"
 #include "paceline/comm/failure_internal.h"
 #include "paceline/comm/hierarchical_internal.h"
-#include "paceline/comm/reducing_internal.h"
-#include "paceline/comm/relay_internal.h"
+#include "paceline/comm/relay_steps_internal.h"
 #include "paceline/comm/shared_call_internal.h"
 #include "paceline/comm/shared_work_internal.h"
 #include "paceline/core/error.h"
@@ -25,55 +25,54 @@ namespace {
 using collective::Kind;
 using collective::Request;
 using std::chrono::milliseconds;
-using Steps = std::vector<RelayStep>;
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 
-// What goes between the leaders at a time: so much that its latency does not count.
-constexpr int64_t kPieceBytes = int64_t{4} << 20;
-
-at::Tensor byte_view(const at::Tensor& contiguous) {
-  return contiguous.as_strided({contiguous.numel()}, {1}).view(at::kByte);
-}
-
-Tensors pieces_of(const at::Tensor& flat) {
-  return flat.split(std::max<int64_t>(1, kPieceBytes / static_cast<int64_t>(flat.element_size())));
-}
-
-// Who is where.
-struct Nodes {
-  std::vector<std::vector<int>> ranks;
-  std::vector<int> node_of;   // by rank
-  std::vector<int> place_of;  // by rank, in its node
-
-  Nodes(std::vector<std::vector<int>> nodes, int world_size)
-      : ranks(std::move(nodes)), node_of(static_cast<size_t>(world_size)), place_of(node_of) {
-    for (size_t node = 0; node < ranks.size(); ++node) {
-      for (size_t place = 0; place < ranks[node].size(); ++place) {
-        node_of[static_cast<size_t>(ranks[node][place])] = static_cast<int>(node);
-        place_of[static_cast<size_t>(ranks[node][place])] = static_cast<int>(place);
-      }
-    }
-  }
-};
-
-// Of a message into a tensor of strides.
-class CopiedWork final : public c10d::Work {
+// A message of two ranks, which Gloo ends when somebody waits for it.
+class MessageWork final : public c10d::Work {
  public:
-  CopiedWork(c10::intrusive_ptr<c10d::Work> work, SharedCall call) : work_(std::move(work)), call_(std::move(call)) {}
+  using OnFailure = std::function<std::exception_ptr(const std::exception& failure)>;
 
-  bool isCompleted() override { return work_->isCompleted(); }
+  // `on_failure`: what is thrown for a failure. `abort`: until it is over.
+  MessageWork(int rank, c10d::OpType type, c10::intrusive_ptr<c10d::Work> work, SharedCall call, OnFailure on_failure,
+              std::shared_ptr<void> abort)
+      : Work(rank, type),
+        work_(std::move(work)),
+        call_(std::move(call)),
+        on_failure_(std::move(on_failure)),
+        abort_(std::move(abort)) {}
+
+  bool isCompleted() override { return is_over_; }
+  bool isSuccess() const override { return is_over_ && !failure_; }
+  std::exception_ptr exception() const override { return is_over_ ? failure_ : nullptr; }
   int sourceRank() const override { return work_->sourceRank(); }
+  void synchronize() override {}
   void abort() override { work_->abort(); }
-  bool wait(std::chrono::milliseconds timeout) override {
-    const bool is_over = work_->wait(timeout);
-    if (is_over) call_.copy_back();
-    return is_over;
+  bool wait(milliseconds timeout) override {
+    const std::lock_guard lock(mutex_);
+    if (!is_over_) {
+      try {
+        if (!work_->wait(timeout)) throw CollectiveError("the group has ended", CollectiveCause::stopped);
+        call_.copy_back();
+      } catch (const std::exception& failure) {
+        failure_ = on_failure_(failure);
+      }
+      call_.release();
+      abort_.reset();
+      is_over_ = true;
+    }
+    if (failure_) std::rethrow_exception(failure_);
+    return true;
   }
 
  private:
   const c10::intrusive_ptr<c10d::Work> work_;
   SharedCall call_;
+  const OnFailure on_failure_;
+  std::shared_ptr<void> abort_;
+  std::mutex mutex_;
+  std::exception_ptr failure_;  // before is_over_
+  std::atomic<bool> is_over_ = false;
 };
 
 class HierarchicalBackend final : public c10d::Backend {
@@ -132,8 +131,8 @@ class HierarchicalBackend final : public c10d::Backend {
     const bool is_root = checked_rank("reduce", options.rootRank, getSize()) == getRank();
     SharedCall call = claim({tensor});
     if (!is_root) tensor = tensor.detach().clone();
-    Steps steps;
-    reduce_steps(steps, reducing_of("reduce", tensor, options.reduceOp, call));
+    RelaySteps steps = no_steps();
+    steps.all_reduce(reducing_of("reduce", tensor, options.reduceOp, call));
     return by_nodes(c10d::OpType::REDUCE, call_of(Collective::reduce, tensors),
                     fingerprint_of(Kind::reduce, tensors, &options.reduceOp, static_cast<int>(options.rootRank)),
                     std::move(call), std::move(steps), tensors, options.timeout);
@@ -161,8 +160,8 @@ class HierarchicalBackend final : public c10d::Backend {
     at::Tensor& tensor = only("broadcast", tensors, options.rootTensor);
     const int root = checked_rank("broadcast", options.rootRank, getSize());
     SharedCall call = claim({tensor});
-    Steps steps;
-    broadcast_steps(steps, getRank() == root ? call.given(tensor) : call.filled(tensor), root);
+    RelaySteps steps = no_steps();
+    steps.broadcast(getRank() == root ? call.given(tensor) : call.filled(tensor), root);
     return by_nodes(c10d::OpType::BROADCAST, call_of(Collective::broadcast, tensors),
                     fingerprint_of(Kind::broadcast, tensors, nullptr, root), std::move(call), std::move(steps), tensors,
                     options.timeout);
@@ -193,17 +192,8 @@ class HierarchicalBackend final : public c10d::Backend {
   }
 
   WorkPointer barrier(const c10d::BarrierOptions& options) override {
-    RelayStep step{.up = Request{.kind = Kind::barrier},
-                   .between =
-                       [](c10d::Backend& leaders, milliseconds left) {
-                         c10d::BarrierOptions there;
-                         there.timeout = left;
-                         return leaders.barrier(there);
-                       },
-                   .then = {},
-                   .down = Request{.kind = Kind::barrier}};
-    Steps steps;
-    steps.push_back(std::move(step));
+    RelaySteps steps = no_steps();
+    steps.barrier();
     return by_nodes(c10d::OpType::BARRIER, {Collective::barrier}, {.kind = Kind::barrier}, {}, std::move(steps), {},
                     options.timeout);
   }
@@ -292,14 +282,21 @@ class HierarchicalBackend final : public c10d::Backend {
   }
   // Messages of two ranks.
   WorkPointer send(Tensors& tensors, int to, int tag) override {
-    Tensors given{only("send", tensors).contiguous()};
-    return relay_->flat()->send(given, to, tag);
+    SharedCall call;
+    Tensors given{call.given(only("send", tensors))};
+    return message(c10d::OpType::SEND, "send", std::move(call), [&] { return relay_->flat()->send(given, to, tag); });
   }
   WorkPointer recv(Tensors& tensors, int from, int tag) override {
-    return received(tensors, [&](Tensors& filled) { return relay_->flat()->recv(filled, from, tag); });
+    SharedCall call;
+    Tensors filled{call.filled(only("recv", tensors))};
+    return message(c10d::OpType::RECV, "recv", std::move(call),
+                   [&] { return relay_->flat()->recv(filled, from, tag); });
   }
   WorkPointer recvAnysource(Tensors& tensors, int tag) override {
-    return received(tensors, [&](Tensors& filled) { return relay_->flat()->recvAnysource(filled, tag); });
+    SharedCall call;
+    Tensors filled{call.filled(only("recv", tensors))};
+    return message(c10d::OpType::RECVANYSOURCE, "recv", std::move(call),
+                   [&] { return relay_->flat()->recvAnysource(filled, tag); });
   }
 
   void abort() override {
@@ -308,10 +305,7 @@ class HierarchicalBackend final : public c10d::Backend {
   }
 
  private:
-  int node_of(int rank) const { return nodes_.node_of[static_cast<size_t>(rank)]; }
-  int place_of(int rank) const { return nodes_.place_of[static_cast<size_t>(rank)]; }
-  int node() const { return node_of(getRank()); }
-  bool has_others() const { return nodes_.ranks[static_cast<size_t>(node())].size() > 1; }
+  RelaySteps no_steps() const { return {nodes_, getRank()}; }
 
   // What ends a work, once, and lets go what it has kept.
   using OnEnd = std::function<void(std::exception_ptr failure)>;
@@ -353,12 +347,12 @@ class HierarchicalBackend final : public c10d::Backend {
   milliseconds patience(milliseconds asked) const { return asked.count() > 0 ? asked : timeout_; }
 
   WorkPointer by_nodes(c10d::OpType type, const CollectiveCall& counted, const collective::Fingerprint& fingerprint,
-                       SharedCall call, Steps steps, Tensors results, milliseconds timeout) {
+                       SharedCall call, RelaySteps steps, Tensors results, milliseconds timeout) {
     Begun begun = begin(type, counted, std::move(call), std::move(results));
     relay_->start({.fingerprint = fingerprint,
                    .name = std::move(begun.name),
                    .number = begun.number,
-                   .steps = std::move(steps),
+                   .steps = steps.take(),
                    .timeout = patience(timeout),
                    .on_end = std::move(begun.end)});
     return begun.work;
@@ -367,39 +361,35 @@ class HierarchicalBackend final : public c10d::Backend {
   // `start`: what each rank does for itself once all have called it. It does not wait.
   WorkPointer among_all(c10d::OpType type, const CollectiveCall& counted, const collective::Fingerprint& fingerprint,
                         SharedCall call, Tensors results, milliseconds timeout, std::function<WorkPointer()> start) {
-    Begun begun = begin(type, counted, std::move(call), std::move(results));
-    Steps steps(1);
-    steps.front().up = Request{.kind = Kind::barrier};
-    steps.front().down = Request{.kind = Kind::barrier};
-    const auto end = [end = std::move(begun.end), name = begun.name,
-                      relay = std::weak_ptr(relay_)](const std::exception_ptr& failure) {
-      auto group = failure ? relay.lock() : nullptr;
-      if (!group) return end(failure);
-      try {
-        std::rethrow_exception(failure);
-      } catch (const std::exception& thrown) {
-        end(group->fail(thrown, name));
-      }
-      // The user may have let go of it: the last to do so waits for its threads, of which this may be one.
-      call_apart([group = std::move(group)] {});
+    RelaySteps steps = no_steps();
+    steps.alone([start = std::move(start)](const RelayStep::Done& done) {
+      const WorkPointer work = start();
+      work->getFuture()->addCallback(
+          [done, work](c10::ivalue::Future& future) { done(future.hasError() ? future.exception_ptr() : nullptr); });
+    });
+    return by_nodes(type, counted, fingerprint, std::move(call), std::move(steps), std::move(results), timeout);
+  }
+
+  template <class Start>
+  WorkPointer message(c10d::OpType type, const char* operation, SharedCall call, const Start& start) {
+    failures_->throw_if_stopped(operation);
+    relay_->refuse_forks();
+    const auto on_failure = [relay = std::weak_ptr(relay_), failures = failures_,
+                             operation](const std::exception& failure) {
+      const auto group = relay.lock();
+      return failures->as_thrown(
+          operation, group ? group->fail(failure, operation)
+                           : std::make_exception_ptr(CollectiveError(cause_of(failure), CollectiveCause::stopped)));
     };
-    relay_->start({.fingerprint = fingerprint,
-                   .name = std::move(begun.name),
-                   .number = begun.number,
-                   .steps = std::move(steps),
-                   .timeout = patience(timeout),
-                   .on_end = [end, start = std::move(start)](const std::exception_ptr& failure) {
-                     try {
-                       if (failure) std::rethrow_exception(failure);
-                       const WorkPointer work = start();
-                       work->getFuture()->addCallback([end, work](c10::ivalue::Future& future) {
-                         end(future.hasError() ? future.exception_ptr() : nullptr);
-                       });
-                     } catch (...) {
-                       end(std::current_exception());
-                     }
-                   }});
-    return begun.work;
+    WorkPointer work;
+    try {
+      work = start();
+    } catch (const std::exception& failure) {
+      std::rethrow_exception(on_failure(failure));
+    }
+    auto abort = relay_->when_broken([work](const std::exception_ptr&) { work->abort(); });
+    return c10::make_intrusive<MessageWork>(getRank(), type, std::move(work), std::move(call), on_failure,
+                                            std::move(abort));
   }
 
   SharedCall claim(const Tensors& tensors, const Tensors& others = {}) const {
@@ -420,14 +410,6 @@ class HierarchicalBackend final : public c10d::Backend {
       for (at::Tensor& tensor : list) filled.back().push_back(call.filled(tensor));
     }
     return filled;
-  }
-
-  static WorkPointer received(Tensors& tensors, const std::function<WorkPointer(Tensors&)>& start) {
-    at::Tensor& tensor = only("recv", tensors);
-    if (tensor.is_contiguous()) return start(tensors);
-    SharedCall call;
-    Tensors filled{call.filled(tensor)};
-    return c10::make_intrusive<CopiedWork>(start(filled), std::move(call));
   }
 
   static Tensors all_of(const TensorLists& lists) {
@@ -454,76 +436,12 @@ class HierarchicalBackend final : public c10d::Backend {
                      });
   }
 
-  // From the rank at `place` of this node to the others of it.
-  Request broadcast_request(const at::Tensor& bytes, int place) const {
-    Request request = request_of(Kind::broadcast, bytes, {});
-    request.root = place;
-    if (place == place_of(getRank())) {
-      request.input = bytes.const_data_ptr();
-    } else {
-      request.outputs = {bytes.mutable_data_ptr()};
-    }
-    return request;
-  }
-
-  // From the leader of a node to the ranks of all others.
-  RelayStep from_node(const at::Tensor& bytes, int from) const {
-    RelayStep step;
-    step.between = [bytes, from](c10d::Backend& leaders, milliseconds left) {
-      c10d::BroadcastOptions options;
-      options.rootRank = from;
-      options.timeout = left;
-      Tensors tensors{bytes};
-      return leaders.broadcast(tensors, options);
-    };
-    if (from != node() && has_others()) step.down = broadcast_request(bytes, 0);
-    return step;
-  }
-
-  void broadcast_steps(Steps& steps, const at::Tensor& values, int root) const {
-    for (const at::Tensor& piece : pieces_of(byte_view(values))) {
-      if (piece.numel() == 0) continue;
-      RelayStep& step = steps.emplace_back(from_node(piece, node_of(root)));
-      if (node_of(root) == node()) step.up = broadcast_request(piece, place_of(root));
-    }
-  }
-
-  void reduce_steps(Steps& steps, const Reducing& how) const {
-    const bool is_leader = relay_->is_leader();
-    for (const at::Tensor& piece : pieces_of(how.numbers)) {
-      if (piece.numel() == 0) continue;
-      RelayStep& step = steps.emplace_back();
-      step.up = reducing_request_of("all_reduce", Kind::reduce, piece, *how.within, {});
-      step.up->root = 0;
-      step.up->input = piece.const_data_ptr();
-      if (is_leader) step.up->outputs = {piece.mutable_data_ptr()};
-      step.between = [piece, op = how.between](c10d::Backend& leaders, milliseconds left) {
-        c10d::AllreduceOptions options;
-        options.reduceOp = *op;
-        options.timeout = left;
-        Tensors tensors{piece};
-        return leaders.allreduce(tensors, options);
-      };
-      if (how.is_mean) {
-        step.then = [piece, ranks = getSize()] {
-          at::Tensor numbers = piece;
-          if (numbers.is_floating_point()) {
-            numbers.div_(ranks);
-          } else {
-            numbers.div_(ranks, "trunc");
-          }
-        };
-      }
-      if (has_others()) step.down = broadcast_request(byte_view(piece), 0);
-    }
-  }
-
   WorkPointer reduce_all(c10d::OpType type, Tensors& tensors, const c10d::AllreduceOptions& options) {
     for (const at::Tensor& tensor : tensors) check_tensor("all_reduce", tensor);
     SharedCall call = claim(tensors);
-    Steps steps;
+    RelaySteps steps = no_steps();
     for (const at::Tensor& tensor : tensors) {
-      reduce_steps(steps, reducing_of("all_reduce", tensor, options.reduceOp, call));
+      steps.all_reduce(reducing_of("all_reduce", tensor, options.reduceOp, call));
     }
     return by_nodes(type, call_of(Collective::all_reduce, tensors),
                     fingerprint_of(Kind::all_reduce, tensors, &options.reduceOp), std::move(call), std::move(steps),
@@ -534,10 +452,10 @@ class HierarchicalBackend final : public c10d::Backend {
   WorkPointer reduce_scatter_tensors(c10d::OpType type, SharedCall call, Tensors& outputs, Tensors& inputs,
                                      const c10d::ReduceScatterOptions& options) {
     check_scattered(outputs, inputs, getSize());
-    Steps steps;
+    RelaySteps steps = no_steps();
     for (size_t i = 0; i < inputs.size(); ++i) {
       const at::Tensor whole = inputs[i].detach().clone(at::MemoryFormat::Contiguous).view({-1});
-      reduce_steps(steps, reducing_of("reduce_scatter", whole, options.reduceOp, call));
+      steps.all_reduce(reducing_of("reduce_scatter", whole, options.reduceOp, call));
       const int64_t part = outputs[i].numel();
       call.results(outputs[i].detach(), whole.narrow(0, part * getRank(), part).view(outputs[i].sizes()));
     }
@@ -551,10 +469,10 @@ class HierarchicalBackend final : public c10d::Backend {
     at::Tensor& output = outputs.front();
     check_parts_of_ranks("reduce_scatter", parts, output, getRank(), getSize());
     SharedCall call = claim(parts, outputs);
-    Steps steps;
+    RelaySteps steps = no_steps();
     for (int rank = 0; rank < getSize(); ++rank) {
       const at::Tensor part = parts[static_cast<size_t>(rank)].detach().clone(at::MemoryFormat::Contiguous).view({-1});
-      reduce_steps(steps, reducing_of("reduce_scatter", part, options.reduceOp, call));
+      steps.all_reduce(reducing_of("reduce_scatter", part, options.reduceOp, call));
       if (rank == getRank()) call.results(output.detach(), part.view(output.sizes()));
     }
     return by_nodes(c10d::OpType::REDUCE_SCATTER, call_of(Collective::reduce_scatter, parts),
@@ -566,67 +484,28 @@ class HierarchicalBackend final : public c10d::Backend {
   WorkPointer gather_parts(const Tensors& parts, const at::Tensor& input, const c10d::AllgatherOptions& options) {
     check_parts_of_ranks("all_gather", parts, input, getRank(), getSize());
     SharedCall call = claim(parts, {input});
-    Steps steps;
+    RelaySteps steps = no_steps();
     for (int rank = 0; rank < getSize(); ++rank) {
       at::Tensor part = parts[static_cast<size_t>(rank)];
       if (rank == getRank()) {
         const at::Tensor values = call.given(input);
         call.results(part.detach(), values.view(part.sizes()));
-        broadcast_steps(steps, values, rank);
+        steps.broadcast(values, rank);
       } else {
-        broadcast_steps(steps, call.filled(part), rank);
+        steps.broadcast(call.filled(part), rank);
       }
     }
     return by_nodes(c10d::OpType::ALLGATHER, call_of(Collective::all_gather, parts),
                     fingerprint_of(Kind::all_gather, parts), std::move(call), std::move(steps), parts, options.timeout);
   }
 
-  // `parts`: where each rank's input goes. `from`: the same memory by the node that it comes from, in as few tensors
-  // as may be.
-  void gather_steps(Steps& steps, const at::Tensor& input, const Tensors& parts, const TensorLists& from) const {
-    if (input.numel() == 0) return;
-    Request up = request_of(Kind::all_gather, input, {});
-    up.input = input.const_data_ptr();
-    for (const int rank : nodes_.ranks[static_cast<size_t>(node())]) {
-      up.outputs.push_back(parts[static_cast<size_t>(rank)].mutable_data_ptr());
-    }
-    std::vector<Tensors> pieces;
-    size_t rounds = 0;
-    for (const Tensors& ranges : from) {
-      Tensors& all = pieces.emplace_back();
-      for (const at::Tensor& range : ranges) std::ranges::copy(pieces_of(range), std::back_inserter(all));
-      rounds = std::max(rounds, all.size());
-    }
-    const size_t first = steps.size();
-    // In turns, so that all nodes send at a time.
-    for (size_t round = 0; round < rounds; ++round) {
-      for (size_t node = 0; node < pieces.size(); ++node) {
-        if (round < pieces[node].size()) steps.push_back(from_node(pieces[node][round], static_cast<int>(node)));
-      }
-    }
-    steps[first].up = std::move(up);
-  }
-
   // `wholes`: where the parts go; `results`: what the user gets.
   WorkPointer gather_into(c10d::OpType type, SharedCall call, Tensors wholes, Tensors& inputs, const Tensors& results,
                           const c10d::AllgatherOptions& options) {
-    Steps steps;
+    RelaySteps steps = no_steps();
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const at::Tensor given = byte_view(call.given(inputs[i])), whole = byte_view(call.filled(wholes[i]));
-      const int64_t part = given.numel();
-      Tensors parts;
-      for (int rank = 0; rank < getSize(); ++rank) parts.push_back(whole.narrow(0, rank * part, part));
-      TensorLists from;
-      for (const std::vector<int>& ranks : nodes_.ranks) {
-        Tensors& ranges = from.emplace_back();
-        for (size_t begin = 0; begin < ranks.size();) {  // neighbours together
-          size_t end = begin + 1;
-          while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-          ranges.push_back(whole.narrow(0, ranks[begin] * part, static_cast<int64_t>(end - begin) * part));
-          begin = end;
-        }
-      }
-      gather_steps(steps, given, parts, from);
+      const at::Tensor given = call.given(inputs[i]);
+      steps.all_gather(given, call.filled(wholes[i]));
     }
     return by_nodes(type, call_of(Collective::all_gather, wholes), fingerprint_of(Kind::all_gather, inputs),
                     std::move(call), std::move(steps), results, options.timeout);

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <future>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -225,8 +226,51 @@ TEST(Hierarchical, WhoIsLateIsNamedByWhomeverItKeeps) {
   for (auto& one : told) EXPECT_THAT(one.get(), HasSubstr("for want of rank 1"));
 }
 
+// Without OpenMP, whose threads a fork lacks.
+torch::Tensor bytes_of(int value) {
+  torch::Tensor bytes = torch::empty({64 << 20}, torch::kUInt8);
+  std::memset(bytes.mutable_data_ptr(), value, bytes.nbytes());
+  return bytes;
+}
+
+// Ends this process once the first values of others have come, of so many that most are still on their way.
+void end_while_values_come(Group& group) {
+  torch::Tensor given = bytes_of(1), whole = bytes_of(0);
+  std::vector<int64_t> alike;
+  const auto work = group.process_group()->alltoall_base(whole, given, alike, alike);
+  const int64_t part = whole.numel() / group.size();
+  const auto* values = static_cast<const volatile uint8_t*>(whole.const_data_ptr());
+  const int64_t other_node = group.rank() < 2 ? 2 : 0;
+  while (values[other_node * part] == 0 && values[(other_node + 1) * part] == 0) {
+  }
+  ::raise(SIGKILL);
+}
+
+enum class Loss { before_the_call, while_values_come };
+
+// Two ranks of the other node wait for each other in a later call, and for rank 1 alone.
+TEST(Hierarchical, WhoWaitsInAnEarlierCallIsNotLate) {
+  GroupOptions options;
+  options.timeout = std::chrono::milliseconds(1500);
+  const Groups groups = on_nodes({"a", "a", "b", "b"}, options);
+  std::vector<std::future<std::string>> told;
+  for (const int64_t rank : {0, 2, 3}) {
+    told.push_back(std::async(std::launch::async, [rank, group = groups[static_cast<size_t>(rank)]] {
+      std::vector<torch::Tensor> first{torch::ones({3})}, second{torch::ones({3})};
+      return std::string(testing::failure_of([&] {
+                           const auto one = group->process_group()->allreduce(first);
+                           if (rank != 2) return (void)one->wait();
+                           group->process_group()->allreduce(second)->wait();
+                         }).what());
+    }));
+  }
+  for (auto& one : told) {
+    EXPECT_THAT(one.get(), AllOf(HasSubstr("all_reduce number 1 "), HasSubstr("for want of rank 1: it has not come")));
+  }
+}
+
 // Rank 0 is this process, the others are its children; `gone` ends in the middle of a collective.
-void expect_named_when_killed(int gone) {
+void expect_named_when_killed(int gone, Loss when = Loss::before_the_call) {
   ::signal(SIGPIPE, SIG_IGN);  // the store's server may write to who was killed
   c10d::TCPStoreOptions server_options;
   server_options.isServer = true;
@@ -237,16 +281,20 @@ void expect_named_when_killed(int gone) {
   ::setenv("MASTER_PORT", std::to_string(server.getPort()).c_str(), 1);
   ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
   ::setenv("WORLD_SIZE", "4", 1);
-  const auto name_of_the_lost = [gone](int rank) -> std::string {
+  const auto name_of_the_lost = [gone, when](int rank) -> std::string {
     ::setenv("RANK", std::to_string(rank).c_str(), 1);
     GroupOptions options;
-    options.timeout = std::chrono::seconds(60);
+    options.timeout = std::chrono::minutes(10);
     options.node = rank < 2 ? "a" : "b";
     const auto group = Group::from_torchrun_environment(options);
     torch::Tensor tensor = torch::ones({3});
     group->all_reduce(tensor, ReduceOp::sum);
-    if (rank == gone) ::raise(SIGKILL);
+    if (rank == gone) when == Loss::before_the_call ? (void)::raise(SIGKILL) : end_while_values_come(*group);
     try {
+      if (when == Loss::while_values_come) {
+        torch::Tensor given = bytes_of(1), whole = bytes_of(0);
+        group->all_to_all(whole, given);
+      }
       group->all_reduce(tensor, ReduceOp::sum);
     } catch (const PeerLost& lost) {
       return lost.what();
@@ -288,6 +336,29 @@ TEST(Hierarchical, WhoIsKilledIsNamedOnAllNodes) {
   if (!testing::kForksBesideThreadsMayAllocate) GTEST_SKIP() << "forks cannot allocate";
   expect_named_when_killed(3);
   expect_named_when_killed(2);  // a leader
+}
+
+// Gloo does not say that what it was sending will not arrive.
+TEST(Hierarchical, WhoIsKilledWhileValuesComeIsNamedOnAllNodes) {
+  if (!testing::kForksBesideThreadsMayAllocate) GTEST_SKIP() << "forks cannot allocate";
+  for (const int gone : {1, 2, 3}) expect_named_when_killed(gone, Loss::while_values_come);
+}
+
+TEST(Hierarchical, AMessageToWhoIsGoneFailsOnceThatIsKnown) {
+  const Groups groups = on_two_nodes(4);
+  std::vector<std::future<std::string>> told;
+  for (const int64_t rank : {0, 1, 3}) {
+    told.push_back(std::async(std::launch::async, [rank, group = groups[static_cast<size_t>(rank)]] {
+      std::vector<torch::Tensor> tensors{torch::ones({1 << 20})};
+      return std::string(
+          testing::failure_of([&] {
+            const auto& process_group = group->process_group();
+            (rank == 0 ? process_group->send(tensors, 2, 0) : process_group->recv(tensors, 2, 0))->wait();
+          }).what());
+    }));
+  }
+  groups[2]->abort();
+  for (auto& one : told) EXPECT_THAT(one.get(), HasSubstr("for want of rank 2: it has aborted"));
 }
 
 TEST(Hierarchical, ALeaderThatIsAloneOnItsNodeIsMissedToo) {

@@ -220,8 +220,8 @@ std::vector<Descriptor> answer(const Descriptor& listener, const std::string& to
 class ConnectionsOfForks {
  public:
   static ConnectionsOfForks& instance() {
-    static ConnectionsOfForks connections;
-    return connections;
+    static auto* const connections = new ConnectionsOfForks();  // detached threads outlast the statics
+    return *connections;
   }
   void add(int descriptor) {
     const std::lock_guard lock(mutex_);
@@ -316,9 +316,9 @@ void Leaders::tell(const FirstFailure& failure) {
   for (Other& other : others_) send(other, kFailure, word);
 }
 
-void Leaders::ask() {
+void Leaders::ask(uint64_t place) {
   const std::lock_guard lock(mutex_);
-  for (Other& other : others_) send(other, kAsk, {});
+  for (Other& other : others_) send(other, kAsk, {reinterpret_cast<const char*>(&place), sizeof place});
 }
 
 void Leaders::leave(bool has_aborted) {
@@ -371,15 +371,19 @@ void Leaders::understand(Other& other) {
       if (failure.ok() && !told_) told_ = *failure;
     } else if (kind == kReady && size == sizeof other.ready) {
       std::memcpy(&other.ready, body.data(), sizeof other.ready);
-    } else if (kind == kAsk) {
-      const std::vector<int64_t> ranks = awaited_ ? awaited_() : std::vector<int64_t>();
+    } else if (kind == kAsk && size == sizeof(uint64_t)) {
+      uint64_t place = 0;
+      std::memcpy(&place, body.data(), sizeof place);
+      const std::vector<int64_t> ranks = awaited_ ? awaited_(place) : std::vector<int64_t>();
       send(other, kHere, {reinterpret_cast<const char*>(ranks.data()), ranks.size() * sizeof ranks.front()});
     } else if (kind == kHere && size % sizeof(int64_t) == 0) {
       other.has_answered = true;
       other.awaited.resize(size / sizeof(int64_t));
       std::memcpy(other.awaited.data(), body.data(), size);
     } else if (kind == kLeft || kind == kAborted) {
-      if (other.gone.empty()) other.gone = kind == kLeft ? "it has left the group" : "it has aborted";
+      if (!other.gone.empty()) continue;
+      other.has_left = kind == kLeft;
+      other.gone = other.has_left ? "it has left the group" : "it has aborted";
     } else {
       return lose(other, "what it says makes no sense");
     }
@@ -450,11 +454,11 @@ std::optional<FirstFailure> Leaders::told() const {
   return told_;
 }
 
-std::optional<FirstFailure> Leaders::gone(const std::string& name) const {
+std::optional<FirstFailure> Leaders::gone(const std::string& name, bool may_have_left) const {
   const std::lock_guard lock(mutex_);
   std::vector<const Other*> gone;
   for (const Other& other : others_) {
-    if (!other.gone.empty()) gone.push_back(&other);
+    if (!other.gone.empty() && !(may_have_left && other.has_left)) gone.push_back(&other);
   }
   if (gone.empty()) return std::nullopt;
   return missed(gone, name, gone.front()->gone);

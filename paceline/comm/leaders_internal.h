@@ -49,19 +49,21 @@ class Leaders {
   void tell(const FirstFailure& failure);
   /// This leader takes part no more.
   void leave(bool has_aborted);
-  /// `awaited`: the ranks of this node for whom it waits, for others who ask. Before anything else.
-  void answer_with(std::function<std::vector<int64_t>()> awaited) { awaited_ = std::move(awaited); }
-  /// All others shall answer: those that are stopped cannot.
-  void ask();
+  /// The ranks of this node for whom it waits in calls up to a place, for others who ask. Before anything else.
+  using Awaited = std::function<std::vector<int64_t>(uint64_t place)>;
+  void answer_with(Awaited awaited) { awaited_ = std::move(awaited); }
+  /// All others shall answer for whom they wait in calls up to that place: those that are stopped cannot.
+  void ask(uint64_t place);
   /// For want of whom, once they had the time to answer, nothing goes on; none where all have answered or are gone.
   std::optional<FirstFailure> silent(const std::string& name) const;
   /// The same, and else of those for whom this node (`own`) or the others wait, and else of leaders that have not
-  /// announced the call of that place (0: nobody).
+  /// announced the call of that place.
   std::optional<FirstFailure> late(uint64_t place, const std::vector<int64_t>& own, const std::string& name) const;
   /// What another has told, if one has.
   std::optional<FirstFailure> told() const;
-  /// For want of whom nothing that needs all leaders can go on: of those that have ended, aborted or left.
-  std::optional<FirstFailure> gone(const std::string& name) const;
+  /// For want of whom nothing that needs all leaders can go on: of those that have ended or aborted, and where
+  /// `may_have_left` is not set, of those that have left when their part was done.
+  std::optional<FirstFailure> gone(const std::string& name, bool may_have_left = false) const;
 
   /// Hears what has come, without waiting.
   void look();
@@ -80,6 +82,7 @@ class Leaders {
     bool has_answered = false;
     std::vector<int64_t> awaited;  // by its answer
     std::string gone;              // why; "" while it is there
+    bool has_left = false;         // when it had nothing to do
   };
 
   Leaders(size_t node, std::vector<int64_t> ranks);
@@ -92,7 +95,7 @@ class Leaders {
   FirstFailure missed(std::vector<int64_t> ranks, const std::string& name, const std::string& why) const;
   FirstFailure missed(const std::vector<const Other*>& others, const std::string& name, const std::string& why) const;
 
-  std::function<std::vector<int64_t>()> awaited_;
+  Awaited awaited_;
   const size_t node_;
   const std::vector<int64_t> ranks_;  // by node
   const Descriptor wake_;

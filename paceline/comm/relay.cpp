@@ -14,6 +14,7 @@ namespace paceline::comm {
 
 using collective::Request;
 using collective::SharedGroup;
+using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 namespace {
@@ -21,12 +22,12 @@ namespace {
 // Between the nodes at a time: both directions of the network are used.
 constexpr size_t kFlights = 2;
 // Who waits for its leader gives it the time to say what it has waited for.
-constexpr std::chrono::milliseconds kGrace{2000};
+constexpr milliseconds kGrace{2000};
 // Processes of one node hear of the end of another within milliseconds, and their leader tells the others.
-constexpr std::chrono::milliseconds kPatience{1000};
-constexpr std::chrono::milliseconds kLook{10};
+constexpr milliseconds kPatience{1000};
+constexpr milliseconds kLook{10};
 // What a leader that has ended has sent before may be on its way.
-constexpr std::chrono::milliseconds kLastWords{2000};
+constexpr milliseconds kLastWords{2000};
 
 std::exception_ptr stopped() {
   return std::make_exception_ptr(CollectiveError("the group was aborted", CollectiveCause::stopped));
@@ -49,17 +50,20 @@ std::optional<FirstFailure> told_in(const std::exception_ptr& failure) {
 }  // namespace
 
 struct Relay::Call {
+  explicit Call(std::atomic<size_t>& unfinished_calls) : unfinished(unfinished_calls) { ++unfinished; }
+
   RelayCall call;
-  Clock::time_point deadline;
+  std::atomic<size_t>& unfinished;
+  std::atomic<Clock::time_point> deadline;
   uint64_t place = 0;                                 // among the calls of the group, from 1 on
   bool has_said_ready = false, is_agreed_on = false;  // of the leader's thread
   std::mutex mutex;
   size_t left = 0;
   std::exception_ptr failure;
 
-  std::chrono::milliseconds time_left() const {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    return std::max(left, std::chrono::milliseconds(1));
+  milliseconds time_left() const {
+    const auto left = std::chrono::ceil<milliseconds>(deadline.load() - Clock::now());
+    return std::max(left, milliseconds(1));
   }
 
   void end_part(const std::exception_ptr& why) {
@@ -68,6 +72,7 @@ struct Relay::Call {
       if (why && !failure) failure = why;
       if (--left > 0) return;
     }
+    --unfinished;  // before the group may be let go
     call.on_end(failure);
   }
 };
@@ -76,6 +81,7 @@ struct Relay::Pending {
   RelayStep step;
   std::shared_ptr<Call> call;
   std::atomic<bool> is_ready = false;  // the way up has ended
+  std::shared_ptr<Gate> gate;          // that opens when what follows the way down is over
   c10::intrusive_ptr<c10d::Work> work;
   std::shared_ptr<std::atomic<bool>> is_over = std::make_shared<std::atomic<bool>>(false);  // between the nodes
 };
@@ -89,18 +95,17 @@ Relay::Relay(int64_t rank, int64_t world_size, std::shared_ptr<SharedGroup> up, 
       up_(std::move(up)),
       down_(std::move(down)) {
   if (!is_leader()) return;
-  between_->leaders->answer_with([group = std::weak_ptr(up_)] {
+  between_->leaders->answer_with([group = std::weak_ptr(up_)](uint64_t place) {
     const auto alive = group.lock();
-    return alive ? alive->awaited() : std::vector<int64_t>();
+    return alive ? alive->awaited(place) : std::vector<int64_t>();
   });
   worker_ = start_thread([this] { work(); });
 }
 
 Relay::~Relay() {
-  bool is_idle = false;
+  const bool is_idle = unfinished_ == 0, is_whole = is_idle && !broken();
   {
     const std::lock_guard lock(mutex_);
-    is_idle = unfinished_ == 0;
     is_ending_ = true;
   }
   is_stopped_ = true;
@@ -110,11 +115,12 @@ Relay::~Relay() {
   // What they end still finds all else.
   up_->end();
   down_->end();
-  if (is_idle && !broken_) return;
-  call_apart([flat = std::move(flat_), between = std::move(between_)] {});  // for what end_between() has left
+  if (is_leader()) between_->leaders->leave(/*has_aborted=*/!is_idle);
+  if (is_whole) return;
+  call_apart([flat = std::move(flat_), between = std::move(between_)] {});  // for what Gloo has not ended
 }
 
-void Relay::set_timeout(std::chrono::milliseconds timeout) {
+void Relay::set_timeout(milliseconds timeout) {
   flat()->setTimeout(timeout);
   if (is_leader()) between_->backend.handle->setTimeout(timeout);
 }
@@ -130,7 +136,7 @@ void Relay::refuse_forks() const {
 
 void Relay::start(RelayCall what) {
   refuse_forks();
-  const auto call = std::make_shared<Call>();
+  const auto call = std::make_shared<Call>(unfinished_);
   std::vector<RelayStep> steps = std::move(what.steps);
   call->call = std::move(what);
   call->deadline = Clock::now() + call->call.timeout;
@@ -144,10 +150,14 @@ void Relay::start(RelayCall what) {
   call->left = 1;  // until all have been started
   if (is_leader()) between_->leaders->announce(call->call.fingerprint);
   for (const RelayStep& step : steps) call->left += (step.up ? 1 : 0) + (goes_on(step) ? 1 : 0);
+  std::shared_ptr<Gate> gate;
   for (RelayStep& step : steps) {
+    if (gate) step.up->gate = gate;
+    gate = step.alone ? std::make_shared<Gate>(false) : nullptr;
     for (std::optional<Request>* part : {&step.up, &step.down}) {
       if (!*part) continue;
       (*part)->whole = call->call.fingerprint;
+      (*part)->place = call->place;
       (*part)->number = call->call.number;
     }
     std::shared_ptr<Pending> pending;
@@ -158,13 +168,14 @@ void Relay::start(RelayCall what) {
       pending->step.between = std::move(step.between);
       pending->step.then = std::move(step.then);
       pending->step.down = std::move(step.down);
+      pending->step.alone = std::move(step.alone);
+      pending->gate = gate;
       const std::lock_guard lock(mutex_);
       queue_.push_back(pending);
-      ++unfinished_;
       between_->leaders->wake();
     }
     if (step.up) start_up(step, call, pending);
-    if (!is_leader() && step.down) start_down(step, call);
+    if (!is_leader() && step.down) start_down(step, call, gate);
   }
   call->end_part(nullptr);
 }
@@ -174,7 +185,7 @@ void Relay::start_up(const RelayStep& step, const std::shared_ptr<Call>& call,
   Request request = *step.up;
   request.timeout = call->call.timeout;
   request.on_end = [this, call, pending](const std::exception_ptr& failure) -> std::function<void()> {
-    const std::exception_ptr thrown = failure ? failed(failure, call->call.name) : nullptr;
+    const std::exception_ptr thrown = failure ? failed(failure, call->call.name, call->place) : nullptr;
     if (pending) {
       pending->is_ready = true;
       between_->leaders->wake();
@@ -185,14 +196,40 @@ void Relay::start_up(const RelayStep& step, const std::shared_ptr<Call>& call,
   up_->push(up_->start(std::move(request)));
 }
 
-void Relay::start_down(const RelayStep& step, const std::shared_ptr<Call>& call) {
+// `gate`: of the next step, where this one has something to do alone.
+void Relay::start_down(const RelayStep& step, const std::shared_ptr<Call>& call, const std::shared_ptr<Gate>& gate) {
   Request request = *step.down;
   request.timeout = call->time_left() + kGrace;
-  request.on_end = [this, call](const std::exception_ptr& failure) -> std::function<void()> {
+  request.on_end = [this, call, alone = step.alone, gate](const std::exception_ptr& failure) -> std::function<void()> {
+    if (!failure && gate) begin_alone(alone, call, gate);
     call->end_part(failure ? failed(failure, call->call.name) : nullptr);
     return {};
   };
   down_->push(down_->start(std::move(request)));
+}
+
+// Gloo may go on when the group has failed, and when it is gone: of what it is about to send when a connection breaks
+// it tells nobody (tcp/pair.cc, signalException).
+void Relay::begin_alone(const std::function<void(RelayStep::Done)>& alone, const std::shared_ptr<Call>& call,
+                        const std::shared_ptr<Gate>& gate) {
+  const auto done = [group = weak_from_this(), up = std::weak_ptr(up_), call, gate](const std::exception_ptr& failure) {
+    if (auto alive = failure ? group.lock() : nullptr) {
+      try {
+        std::rethrow_exception(failure);
+      } catch (const std::exception& cause) {
+        alive->fail(cause, call->call.name);
+      }
+      // The user may have let go of it: the last to do so waits for its threads, of which this may be one.
+      call_apart([alive = std::move(alive)] {});
+    }
+    call->deadline = Clock::now() + call->call.timeout;
+    if (const auto alive = up.lock()) alive->open(*gate);
+  };
+  try {
+    alone(done);
+  } catch (...) {
+    done(std::current_exception());
+  }
 }
 
 // The leader's thread. It waits for what others say, and for Gloo, at a time.
@@ -221,7 +258,7 @@ void Relay::work() {
       return;
     } else {
       Clock::time_point until = Clock::time_point::max();
-      if (next && !next->call->is_agreed_on && !broken()) until = next->call->deadline;
+      if (next && !next->call->is_agreed_on && !broken()) until = next->call->deadline.load();
       if (gone_since != Clock::time_point::max()) until = std::min(until, gone_since + kLastWords);
       between_->leaders->wait(until);
       hear(flying.empty() ? next.get() : flying.front().get(), !flying.empty(), gone_since);
@@ -242,7 +279,7 @@ bool Relay::may_begin(const Pending& pending) {
       fail_as_told(*told);
       return pending.is_ready;
     }
-    if (!call.is_agreed_on && Clock::now() >= call.deadline) {
+    if (!call.is_agreed_on && Clock::now() >= call.deadline.load()) {
       throw CollectiveError(call.call.name + " failed on rank " + std::to_string(rank_) +
                                 ": not all ranks have come in "
                                 "time (TorchConfig.timeout_s)",
@@ -257,17 +294,23 @@ bool Relay::may_begin(const Pending& pending) {
 }
 
 // What others have told ends what is under way, though its values may still be on their way. Of one that has ended
-// some may be still to come, but not for long: a fork of its process may keep its connections open.
+// some may be still to come, but not for long: a fork of its process may keep its connections open. One that has left
+// has done its part: its values come, however long they take. What all have come to and nobody has begun needs all.
 void Relay::hear(const Pending* pending, bool is_flying, Clock::time_point& gone_since) {
-  if (pending == nullptr || broken()) return;
+  if (pending == nullptr || broken()) {
+    gone_since = Clock::time_point::max();
+    return;
+  }
   const auto told = between_->leaders->told();
   if (told) fail_as_told(*told);
-  const auto gone = is_flying ? between_->leaders->gone(pending->call->call.name) : std::nullopt;
+  const bool are_all_needed = is_flying || pending->call->is_agreed_on;
+  const auto gone =
+      are_all_needed ? between_->leaders->gone(pending->call->call.name, /*may_have_left=*/true) : std::nullopt;
   if (!gone) {
     gone_since = Clock::time_point::max();
-  } else if (gone_since == Clock::time_point::max()) {
+  } else if (is_flying && gone_since == Clock::time_point::max()) {
     gone_since = Clock::now();
-  } else if (Clock::now() >= gone_since + kLastWords) {
+  } else if (!is_flying || Clock::now() >= gone_since + kLastWords) {
     fail_as_told(*gone);
   }
 }
@@ -278,9 +321,9 @@ bool Relay::begin_between(Pending& pending) {
     try {
       pending.work = pending.step.between(*between_->backend.handle, pending.call->time_left());
       pending.work->getFuture()->addCallback(
-          [is_over = pending.is_over, leaders = between_->leaders](c10::ivalue::Future&) {
+          [is_over = pending.is_over, leaders = std::weak_ptr(between_->leaders)](c10::ivalue::Future&) {
             *is_over = true;
-            leaders->wake();
+            if (const auto alive = leaders.lock()) alive->wake();
           });
     } catch (const std::exception& thrown) {
       failure = fail(thrown, pending.call->call.name, kAmongLeaders);
@@ -289,10 +332,6 @@ bool Relay::begin_between(Pending& pending) {
     *pending.is_over = true;
   }
   if (!failure) return true;
-  {
-    const std::lock_guard lock(mutex_);
-    --unfinished_;
-  }
   pending.call->end_part(failure);
   return false;
 }
@@ -307,12 +346,10 @@ void Relay::end_between(Pending& pending) {
     failure = fail(thrown, pending.call->call.name, kAmongLeaders);
   }
   if (!failure && pending.step.down) {
-    start_down(pending.step, pending.call);
+    start_down(pending.step, pending.call, pending.gate);
   } else {
     pending.call->end_part(failure);
   }
-  const std::lock_guard lock(mutex_);
-  --unfinished_;
 }
 
 std::exception_ptr Relay::broken() const {
@@ -322,14 +359,15 @@ std::exception_ptr Relay::broken() const {
 }
 
 // What is thrown for `failure`. The first one ends everything, here and elsewhere. `late`: the place of the call, where
-// it is that somebody has not come to it; else 0.
+// it may be that somebody has not come to it; else 0.
 std::exception_ptr Relay::failed(const std::exception_ptr& failure, const std::string& name, uint64_t late) {
   const std::lock_guard lock(failure_mutex_);
   if (const std::exception_ptr before = broken()) return before;
   if (const auto told = told_in(failure)) return broken_by(*told, nullptr);
   const FirstFailure own = first_failure_in(failure);
   if (own.is_certain) return broken_by(own, failure);
-  const FirstFailure found = ask_others(own, name, late);
+  const auto [asked, place] = first_awaited(name, late);
+  const FirstFailure found = ask_others(own, asked, place);
   if (is_stopped_) return stopped();
   return broken_by(found, found.is_certain ? nullptr : failure);
 }
@@ -357,14 +395,22 @@ std::exception_ptr Relay::fail(const std::exception& failure, const std::string&
   return failed(std::make_exception_ptr(CollectiveError(text, CollectiveCause::other_rank)), name);
 }
 
+// Who is late for a call may be so because others have not come to one before it.
+std::pair<std::string, uint64_t> Relay::first_awaited(const std::string& name, uint64_t place) {
+  const std::lock_guard lock(mutex_);
+  if (place == 0 || queue_.empty() || queue_.front()->call->place >= place) return {name, place};
+  return {queue_.front()->call->call.name, queue_.front()->call->place};
+}
+
 // A connection has broken, of whose other end nothing is known, or nothing has come: another leader, or a rank of this
 // node, may know more, or be what is missing. They do not ring for who carries out nothing, and only one thread waits
 // for leaders. Who is late is known once all have answered whom they wait for.
 FirstFailure Relay::ask_others(const FirstFailure& own, const std::string& name, uint64_t late) const {
-  const Clock::time_point enough = Clock::now() + kPatience;
+  // Others hear it from their leader, who may have to wait for last words before it asks.
+  const Clock::time_point enough = Clock::now() + kPatience + (is_leader() ? milliseconds(0) : kLastWords);
   if (is_leader()) {
     between_->backend.abort();
-    between_->leaders->ask();
+    between_->leaders->ask(late);
   }
   while (true) {
     if (is_leader()) {
@@ -381,16 +427,43 @@ FirstFailure Relay::ask_others(const FirstFailure& own, const std::string& name,
     const bool is_enough = Clock::now() >= enough;
     if (is_stopped_ || (is_enough && !is_leader())) return own;
     if (is_leader() && (is_enough || (late > 0 && !between_->leaders->silent(name)))) {
-      return between_->leaders->late(late, up_->awaited(), name).value_or(own);
+      const Leaders& leaders = *between_->leaders;
+      return (late > 0 ? leaders.late(late, up_->awaited(late), name) : leaders.silent(name)).value_or(own);
     }
     std::this_thread::sleep_for(kLook);
   }
 }
 
-void Relay::break_off(const std::string& reason) const {
+std::shared_ptr<void> Relay::when_broken(OnBroken on_broken) {
+  auto watcher = std::make_shared<OnBroken>(std::move(on_broken));
+  {
+    const std::lock_guard lock(broken_mutex_);
+    if (!broken_ && !is_stopped_) {
+      std::erase_if(watchers_, [](const auto& other) { return other.expired(); });
+      watchers_.emplace_back(watcher);
+      return watcher;
+    }
+  }
+  call_apart([watcher, failure = broken()] { (*watcher)(failure); });
+  return watcher;
+}
+
+void Relay::break_off(const std::string& reason) {
   up_->abort(reason);
   down_->abort(reason);
   flat_.abort();
+  std::vector<std::weak_ptr<OnBroken>> watchers;
+  {
+    const std::lock_guard lock(broken_mutex_);
+    watchers = std::exchange(watchers_, {});
+  }
+  if (!watchers.empty()) {
+    call_apart([watchers = std::move(watchers), failure = broken()] {
+      for (const auto& watcher : watchers) {
+        if (const auto alive = watcher.lock()) (*alive)(failure);
+      }
+    });
+  }
   if (!is_leader()) return;
   between_->backend.abort();
   between_->leaders->wake();

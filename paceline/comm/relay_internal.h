@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "paceline/collective/group.h"
@@ -41,6 +42,11 @@ struct RelayStep {
   /// At leaders, after that.
   std::function<void()> then;
   std::optional<collective::Request> down;
+  /// On all ranks, once the way down has ended: begins what each does for itself, and does not wait. It calls `done` in
+  /// the end, in any thread, null for success. The next step waits for it, with its way up: nobody goes on, and perhaps
+  /// away, before all ranks have done theirs, and who ends meanwhile is missed.
+  using Done = std::function<void(const std::exception_ptr& failure)>;
+  std::function<void(Done done)> alone;
 };
 
 /// One call of all ranks.
@@ -60,7 +66,7 @@ struct LeadersWay {
   std::shared_ptr<Leaders> leaders;
 };
 
-class Relay {
+class Relay : public std::enable_shared_from_this<Relay> {
  public:
   /// `between`: empty where this rank is no leader.
   /// `flat`: of all ranks, which is aborted when something fails.
@@ -88,24 +94,33 @@ class Relay {
   /// Makes what waits, here and on the other ranks, fail, and what follows.
   void abort();
 
+  /// What is to be called when the group has failed, once, in a thread apart; at once where it has. Only while what is
+  /// returned lives, and perhaps a moment longer.
+  using OnBroken = std::function<void(const std::exception_ptr& failure)>;
+  [[nodiscard]] std::shared_ptr<void> when_broken(OnBroken on_broken);
+
  private:
   struct Call;
   struct Pending;
+  using Gate = std::atomic<bool>;
 
   bool goes_on(const RelayStep& step) const;
   void start_up(const RelayStep& step, const std::shared_ptr<Call>& call, const std::shared_ptr<Pending>& pending);
-  void start_down(const RelayStep& step, const std::shared_ptr<Call>& call);
+  void start_down(const RelayStep& step, const std::shared_ptr<Call>& call, const std::shared_ptr<Gate>& gate);
+  void begin_alone(const std::function<void(RelayStep::Done)>& alone, const std::shared_ptr<Call>& call,
+                   const std::shared_ptr<Gate>& gate);
   bool begin_between(Pending& pending);
   void end_between(Pending& pending);
   bool may_begin(const Pending& pending);
   void hear(const Pending* pending, bool is_flying, std::chrono::steady_clock::time_point& gone_since);
   void work();
-  void break_off(const std::string& reason) const;
+  void break_off(const std::string& reason);
   std::exception_ptr broken() const;
   std::exception_ptr failed(const std::exception_ptr& failure, const std::string& name, uint64_t late = 0);
   std::exception_ptr fail_as_told(const FirstFailure& told);
   std::exception_ptr broken_by(const FirstFailure& first, const std::exception_ptr& own);
   FirstFailure ask_others(const FirstFailure& own, const std::string& name, uint64_t late) const;
+  std::pair<std::string, uint64_t> first_awaited(const std::string& name, uint64_t place);
 
   const HomeProcess home_;
   const int64_t rank_;
@@ -117,10 +132,11 @@ class Relay {
   std::mutex failure_mutex_;              // while the first failure is found; not for abort(), which waits for nobody
   mutable std::mutex broken_mutex_;
   std::exception_ptr broken_;
+  std::vector<std::weak_ptr<OnBroken>> watchers_;  // with broken_mutex_
 
   std::mutex mutex_;
   std::deque<std::shared_ptr<Pending>> queue_;  // what the leader has to do between the nodes
-  size_t unfinished_ = 0;                       // of these, and of what is between the nodes
+  std::atomic<size_t> unfinished_ = 0;          // calls
   bool is_ending_ = false;
   uint64_t calls_ = 0;
   std::thread worker_;  // at leaders

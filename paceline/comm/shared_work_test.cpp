@@ -6,6 +6,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include "paceline/comm/callback_threads_internal.h"
 #include "paceline/comm/group.h"
 #include "paceline/core/clock.h"
 #include "paceline/core/error.h"
@@ -133,6 +134,14 @@ TEST(SharedWork, AWorkOfManyPartsEndsOnceWhereItsGroupBreaks) {
   for (const auto& records : ledgers) {
     for (const CollectiveRecord& record : records) EXPECT_TRUE(record.has_ended()) << record.number;
   }
+}
+
+// Groups let go of each other so.
+TEST(CallApart, WhatACallbackHoldsMayCallTooWhenItEnds) {
+  std::promise<void> is_called;
+  std::shared_ptr<void> held(nullptr, [&](void*) { call_apart([&] { is_called.set_value(); }); });
+  call_apart([held = std::move(held)] {});
+  is_called.get_future().get();
 }
 
 }  // namespace

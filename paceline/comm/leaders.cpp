@@ -379,7 +379,7 @@ void Leaders::understand(Other& other) {
     } else if (kind == kHere && size % sizeof(int64_t) == 0) {
       other.has_answered = true;
       other.awaited.resize(size / sizeof(int64_t));
-      std::memcpy(other.awaited.data(), body.data(), size);
+      if (size > 0) std::memcpy(other.awaited.data(), body.data(), size);
     } else if (kind == kLeft || kind == kAborted) {
       if (!other.gone.empty()) continue;
       other.has_left = kind == kLeft;

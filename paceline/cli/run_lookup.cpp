@@ -4,15 +4,17 @@
 #include <filesystem>
 #include <set>
 
-#include "paceline/cli/known_runs.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/spelling.h"
 #include "paceline/run/journal.h"
 #include "paceline/run/readable_folder.h"
 #include "paceline/run/working_folder.h"
 #include "paceline/storage/local/durable.h"
+#include "paceline/views/known_runs.h"
 
 namespace paceline::cli {
+
+using namespace views;
 namespace {
 
 namespace fs = std::filesystem;

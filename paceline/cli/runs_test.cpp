@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include "paceline/cli/command.h"
-#include "paceline/cli/known_runs.h"
 #include "paceline/cli/runs_fixture.h"
 #include "paceline/run/reader.h"
+#include "paceline/views/known_runs.h"
 
 namespace paceline::cli {
+
+using namespace views;
 namespace {
 
 using ::testing::AllOf;

@@ -7,28 +7,35 @@
 namespace paceline::track {
 namespace {
 
-void add_value(const std::string& name, const Json& value, const HistoryRow& row, RunRecord& record) {
+using Visit = std::function<void(const std::string& name, const Json& value)>;
+
+void visit_value(const std::string& name, const Json& value, const Visit& visit) {
   if (value.is_object()) {
-    for (const auto& [inner, nested] : value.items()) add_value(name + "/" + inner, nested, row, record);
+    for (const auto& [inner, nested] : value.items()) visit_value(name + "/" + inner, nested, visit);
     return;
   }
-  if (name.ends_with(kKeysMember)) return;
-  MetricRecord& metric = record.metrics[name];
-  metric.last = value;
-  metric.report = row.report;
-  metric.time = row.time;
-  if (value.is_number()) metric.series.add(row.report, value.get<double>());
+  if (!name.ends_with(kKeysMember)) visit(name, value);
 }
 
 }  // namespace
+
+void visit_metrics(const Json& metrics, const Visit& visit) {
+  if (!metrics.is_object()) return;
+  for (const auto& [name, value] : metrics.items()) visit_value(name, value, visit);
+}
 
 void add_metrics(const HistoryRow& row, RunRecord& record) {
   const Json* metrics = shown_metrics(row);
   if (metrics == nullptr) return;
   record.run.report = row.report;
   record.run.metrics = *metrics;
-  if (!metrics->is_object()) return;
-  for (const auto& [name, value] : metrics->items()) add_value(name, value, row, record);
+  visit_metrics(*metrics, [&](const std::string& name, const Json& value) {
+    MetricRecord& metric = record.metrics[name];
+    metric.last = value;
+    metric.report = row.report;
+    metric.time = row.time;
+    if (value.is_number()) metric.series.add(row.report, value.get<double>());
+  });
 }
 
 bool is_over(const RunRow& run) {

@@ -3,6 +3,7 @@
 // Times are seconds since the Unix epoch.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -98,6 +99,10 @@ struct RunRecord {
 
   bool operator==(const RunRecord&) const = default;
 };
+
+/// Calls `visit` with each metric of a report that is no object: nested names joined by '/', as users see them.
+void visit_metrics(const nlohmann::json& metrics,
+                   const std::function<void(const std::string& name, const nlohmann::json& value)>& visit);
 
 /// Takes a line of the history into a run's metrics: those that users are shown, nested names joined by '/'.
 void add_metrics(const HistoryRow& row, RunRecord& record);

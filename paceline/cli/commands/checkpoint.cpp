@@ -8,6 +8,7 @@
 #include "paceline/core/bytes_text.h"
 #include "paceline/core/clock.h"
 #include "paceline/track/status_line.h"
+#include "paceline/views/checkpoint_list.h"
 
 namespace paceline::cli {
 namespace {
@@ -42,31 +43,17 @@ arrow::Status verify(const storage::Location& path, bool as_json) {
 
 arrow::Status ls(const std::string& run, bool as_json) {
   ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(run));
-  ARROW_ASSIGN_OR_RAISE(const auto store, checkpoint::Store::at(found.location));
-  ARROW_ASSIGN_OR_RAISE(const auto published, store.list());
-  Json json = Json::array();
+  ARROW_ASSIGN_OR_RAISE(const auto checkpoints, views::list_checkpoints(found.location));
   Table table({"CHECKPOINT", "WRITTEN", "SIZE", "FILES", "TENSORS", "METRICS"});
   const double now = to_seconds(SystemClock().now());
-  for (const checkpoint::Published& one : published) {
-    ARROW_ASSIGN_OR_RAISE(const auto manifest, checkpoint::read_manifest(one.path));
-    table.add({one.name, ago_text(now - one.time), bytes_text(bytes_of(manifest)),
-               std::to_string(manifest.files.size()), std::to_string(manifest.tensors.size()),
-               track::metrics_text(one.metrics)});
-    json.push_back({{"name", one.name},
-                    {"path", one.path},
-                    {"report", one.report},
-                    {"attempt", manifest.attempt},
-                    {"world_size", manifest.world_size},
-                    {"time", one.time},
-                    {"bytes", bytes_of(manifest)},
-                    {"files", manifest.files.size()},
-                    {"tensors", manifest.tensors.size()},
-                    {"metrics", one.metrics}});
+  for (const views::ListedCheckpoint& one : checkpoints) {
+    table.add({one.name, ago_text(now - one.time), bytes_text(one.bytes), std::to_string(one.files),
+               std::to_string(one.tensors), track::metrics_text(one.metrics)});
   }
   if (as_json) {
-    print(encode_json(json) + "\n");
+    print(encode_json(checkpoints) + "\n");
   } else {
-    print(published.empty() ? "no checkpoints\n" : table.text(output_columns()));
+    print(checkpoints.empty() ? "no checkpoints\n" : table.text(output_columns()));
   }
   return arrow::Status::OK();
 }

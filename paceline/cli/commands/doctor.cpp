@@ -17,10 +17,10 @@
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/doctor_checks.h"
-#include "paceline/cli/known_runs.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/objects/scheme.h"
+#include "paceline/views/known_runs.h"
 
 namespace paceline::cli {
 namespace {

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "paceline/cli/command.h"
-#include "paceline/cli/known_runs.h"
 #include "paceline/cli/run_lookup.h"
 #include "paceline/cli/table.h"
 #include "paceline/core/config/run_config.h"

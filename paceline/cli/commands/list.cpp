@@ -1,54 +1,21 @@
 // paceline list [-n N] [--state STATE] [--json]
-#include <algorithm>
 #include <cstdint>
 
 #include "paceline/cli/command.h"
-#include "paceline/cli/known_runs.h"
 #include "paceline/cli/table.h"
 #include "paceline/core/clock.h"
-#include "paceline/core/spelling.h"
-#include "paceline/policy/state.h"
 #include "paceline/run/working_folder.h"
+#include "paceline/views/run_list.h"
 
 namespace paceline::cli {
+
+using namespace views;
 namespace {
 
 struct Selection {
   size_t most = 0;  // 0: all
   std::string state;
 };
-
-Json json_of(const KnownRun& known) {
-  Json json = known.run;
-  json.erase("journal_bytes");
-  json.erase("history_bytes");
-  json["location"] = run::run_location(known.run.path);
-  json["driver"] = known.driver;
-  json["gone"] = known.gone;
-  return json;
-}
-
-bool is_meant(const KnownRun& known, const std::string& state) {
-  return state.empty() || known.run.state == state || known.state_text() == state;
-}
-
-// The states of runs, and what the list says in their place.
-std::vector<std::string> known_states() {
-  std::vector<std::string> states = {"driver died", "deleted"};
-  for (int state = 0; state <= static_cast<int>(policy::State::aborted); ++state) {
-    states.push_back(policy::to_string(static_cast<policy::State>(state)));
-  }
-  return states;
-}
-
-// "" for a state that there is.
-std::string problem_of(const std::string& state) {
-  const std::vector<std::string> known = known_states();
-  if (std::ranges::find(known, state) != known.end()) return "";
-  std::string names;
-  for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
-  return "no run is ever in the state \"" + state + "\"; there are: " + names + suggestion(state, known);
-}
 
 // Each run is written as it comes: of ten thousand only what is shown is held.
 class Listing {
@@ -76,9 +43,9 @@ arrow::Status list(const Selection& selection, bool as_json) {
   size_t left = selection.most > 0 ? selection.most : SIZE_MAX;
   const auto metrics = as_json ? track::RunStore::Metrics::values : track::RunStore::Metrics::text;
   ARROW_RETURN_NOT_OK(visit_known_runs(metrics, [&](const KnownRun& known) {
-    if (!is_meant(known, selection.state)) return true;
+    if (!is_in_state(known, selection.state)) return true;
     if (as_json) {
-      all.push_back(json_of(known));
+      all.push_back(listed(known));
     } else {
       listing.add(known);
     }
@@ -97,7 +64,7 @@ void add_list(CLI::App& program, int& exit_code) {
   command->add_option("-n,--limit", selection->most, "List at most N runs")->type_name("N");
   command->add_option("--state", selection->state, "List only runs in this state, as the column STATE names it")
       ->type_name("STATE")
-      ->check(problem_of);
+      ->check(problem_of_state);
   const auto as_json = add_json(*command);
   command->callback([selection, as_json, &exit_code] { exit_code = report(list(*selection, *as_json)); });
 }

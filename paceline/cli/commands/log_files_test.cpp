@@ -1,5 +1,5 @@
 // Which logs are meant, and what `paceline logs` shows of a run that is over.
-#include "paceline/cli/commands/log_files.h"
+#include "paceline/views/log_files.h"
 
 #include <gmock/gmock.h>
 
@@ -7,6 +7,8 @@
 #include "paceline/cli/runs_fixture.h"
 
 namespace paceline::cli {
+
+using namespace views;
 namespace {
 
 using ::testing::AllOf;

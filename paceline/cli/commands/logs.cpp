@@ -10,16 +10,18 @@
 #include <map>
 
 #include "paceline/cli/command.h"
-#include "paceline/cli/commands/log_files.h"
-#include "paceline/cli/known_runs.h"
 #include "paceline/cli/run_lookup.h"
 #include "paceline/core/posix/pidfd.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/run/reader.h"
 #include "paceline/storage/local/line_reader.h"
 #include "paceline/storage/local/watch.h"
+#include "paceline/views/known_runs.h"
+#include "paceline/views/log_files.h"
 
 namespace paceline::cli {
+
+using namespace views;
 namespace {
 
 struct LogSettings {

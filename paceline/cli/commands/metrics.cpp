@@ -6,15 +6,17 @@
 #include <cmath>
 
 #include "paceline/cli/command.h"
-#include "paceline/cli/known_runs.h"
 #include "paceline/cli/run_lookup.h"
 #include "paceline/cli/table.h"
 #include "paceline/core/posix/locale.h"
 #include "paceline/core/spelling.h"
 #include "paceline/plot/chart.h"
 #include "paceline/storage/local/durable.h"
+#include "paceline/views/known_runs.h"
 
 namespace paceline::cli {
+
+using namespace views;
 namespace {
 
 struct MetricsSettings {

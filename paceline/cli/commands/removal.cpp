@@ -15,6 +15,8 @@
 #include "paceline/storage/local/run_lock.h"
 
 namespace paceline::cli {
+
+using namespace views;
 namespace {
 
 namespace fs = std::filesystem;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "paceline/cli/known_runs.h"
 #include "paceline/cli/run_lookup.h"
+#include "paceline/views/known_runs.h"
 
 namespace paceline::cli {
 
@@ -25,7 +25,8 @@ struct PruneCriteria {
 };
 
 /// Pure.
-std::vector<KnownRun> select_for_pruning(const std::vector<KnownRun>& runs, const PruneCriteria& criteria, double now);
+std::vector<views::KnownRun> select_for_pruning(const std::vector<views::KnownRun>& runs, const PruneCriteria& criteria,
+                                                double now);
 
 /// "90s", "15min", "12h", "30d", "8w" in seconds; Invalid: no such thing.
 arrow::Result<double> parse_age(const std::string& text);

@@ -13,6 +13,8 @@
 #include "paceline/storage/local/run_lock.h"
 
 namespace paceline::cli {
+
+using namespace views;
 namespace {
 
 using ::testing::AllOf;

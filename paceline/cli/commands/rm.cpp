@@ -11,6 +11,8 @@
 #include "paceline/run/working_folder.h"
 
 namespace paceline::cli {
+
+using namespace views;
 namespace {
 
 struct Removed {

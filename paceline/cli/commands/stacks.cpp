@@ -3,8 +3,8 @@
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/run_lookup.h"
-#include "paceline/run/control_client.h"
 #include "paceline/run/reader.h"
+#include "paceline/views/shown_run.h"
 
 namespace paceline::cli {
 namespace {
@@ -13,13 +13,7 @@ arrow::Status show_stacks(const std::string& text, int64_t rank, bool as_json) {
   ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(text));
   ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
   const track::RunRow& run = record.run;
-  if (track::is_over(run))
-    return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives");
-  ARROW_ASSIGN_OR_RAISE(const auto workers, run::request_stacks(run.path, rank));
-  if (workers.empty() && rank >= 0) {
-    return arrow::Status::KeyError("no worker of run ", run.name, " has rank ", rank, " now; `paceline show ", text,
-                                   "` lists them");
-  }
+  ARROW_ASSIGN_OR_RAISE(const auto workers, views::stacks_of_run(run, rank));
   if (as_json) {
     print(encode_json(workers) + "\n");
   } else if (workers.empty()) {

@@ -1,8 +1,8 @@
 // paceline stop RUN [--json]
 #include "paceline/cli/command.h"
 #include "paceline/cli/run_lookup.h"
-#include "paceline/run/control_client.h"
 #include "paceline/run/reader.h"
+#include "paceline/views/shown_run.h"
 
 namespace paceline::cli {
 namespace {
@@ -11,8 +11,7 @@ arrow::Status stop(const std::string& text, bool as_json) {
   ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(text));
   ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
   const track::RunRow& run = record.run;
-  if (track::is_over(run)) return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, " already");
-  ARROW_ASSIGN_OR_RAISE(const Json status, run::request_stop(run.path, "paceline stop"));
+  ARROW_ASSIGN_OR_RAISE(const Json status, views::stop_run(run, "paceline stop"));
   print(as_json ? encode_json(status) + "\n"
                 : "asked run " + run.name + " to stop; `paceline show " + text + "` tells when it has\n");
   return arrow::Status::OK();

@@ -1,4 +1,4 @@
-#include "paceline/cli/commands/run_summary.h"
+#include "paceline/cli/commands/run_text.h"
 
 #include <gmock/gmock.h>
 
@@ -12,6 +12,8 @@
 #include "paceline/track/metrics_history.h"
 
 namespace paceline::cli {
+
+using namespace views;
 namespace {
 
 using ::testing::HasSubstr;

@@ -1,4 +1,4 @@
-#include "paceline/cli/known_runs.h"
+#include "paceline/views/known_runs.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 #include "paceline/run/reader.h"
 #include "paceline/track/status_line.h"
 
-namespace paceline::cli {
+namespace paceline::views {
 namespace {
 
 // A driver opens its run a while after its process has started; clocks are compared with this much tolerance.
@@ -135,4 +135,4 @@ arrow::Result<std::vector<KnownRun>> known_runs() {
   return runs;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::views

@@ -1,4 +1,4 @@
-#include "paceline/cli/commands/log_files.h"
+#include "paceline/views/log_files.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include "paceline/core/run_layout.h"
 #include "paceline/policy/failure_text.h"
 
-namespace paceline::cli {
+namespace paceline::views {
 namespace {
 
 arrow::Status lacking(const track::RunRecord& record, const char* what, int64_t wanted,
@@ -49,4 +49,4 @@ std::vector<std::string> pieces_of(const std::string& path) {
   return pieces;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::views

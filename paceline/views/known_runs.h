@@ -9,7 +9,7 @@
 
 #include "paceline/track/run_store.h"
 
-namespace paceline::cli {
+namespace paceline::views {
 
 /// What has become of the driver of a run that is not over.
 enum class DriverState {
@@ -50,4 +50,4 @@ KnownRun with_fate(track::RunRow run);
 /// Name and path of each run in the store, nothing else; the last opened first.
 arrow::Result<std::vector<track::RunRow>> stored_names();
 
-}  // namespace paceline::cli
+}  // namespace paceline::views

@@ -9,7 +9,7 @@
 
 #include "paceline/track/run_record.h"
 
-namespace paceline::cli {
+namespace paceline::views {
 
 /// What to show: the controller's log, or the workers' of one rank or of all, of one attempt or of the last.
 struct LogChoice {
@@ -33,4 +33,4 @@ arrow::Result<std::vector<LogFile>> choose_logs(const track::RunRecord& record, 
 /// The pieces of a rotated log ("worker_7.log.2", "worker_7.log.1", "worker_7.log"), the oldest first.
 std::vector<std::string> pieces_of(const std::string& path);
 
-}  // namespace paceline::cli
+}  // namespace paceline::views

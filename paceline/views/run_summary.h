@@ -1,5 +1,5 @@
-// What `paceline show` tells of a run: read from the run folder, so that it works while a run is live and after; from
-// the run store when the folder is gone. A live run's controller adds where its workers are.
+// What `paceline show` and the dashboard tell of a run: read from the run folder, so that it works while a run is live
+// and after; from the run store when the folder is gone. A live run's controller adds where its workers are.
 #pragma once
 
 #include <arrow/result.h>
@@ -11,7 +11,7 @@
 #include "paceline/core/data_figures.h"
 #include "paceline/track/run_record.h"
 
-namespace paceline::cli {
+namespace paceline::views {
 
 // One attempt as the commands show it.
 #define PACELINE_ATTEMPT_SUMMARY_FIELDS(FIELD)                                                      \
@@ -26,6 +26,7 @@ using AttemptSummaries = std::vector<AttemptSummary>;
 
 // One run as the commands show it. Times are seconds since the Unix epoch.
 #define PACELINE_RUN_SUMMARY_FIELDS(FIELD)                                                                  \
+  FIELD(std::string, id, "") /* run_id() */                                                                 \
   FIELD(std::string, name, "")                                                                              \
   FIELD(std::string, path, "")     /* folder on this machine */                                             \
   FIELD(std::string, location, "") /* URI of a run in an object store, else the same as path */             \
@@ -56,7 +57,4 @@ void add_live_status(const Json& status, RunSummary& run);
 /// Its driver has died: so have its workers, whatever it said of them last.
 void note_dead_driver(RunSummary& run);
 
-/// The summary in lines for readers.
-std::string to_text(const RunSummary& run);
-
-}  // namespace paceline::cli
+}  // namespace paceline::views

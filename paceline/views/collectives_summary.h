@@ -8,7 +8,7 @@
 #include "paceline/core/record.h"
 #include "paceline/run/collectives.h"
 
-namespace paceline::cli {
+namespace paceline::views {
 
 // Collectives of one kind whose bytes are in one class of size. Of the ranks together.
 #define PACELINE_COLLECTIVES_OF_KIND_FIELDS(FIELD)                                        \
@@ -50,7 +50,4 @@ PACELINE_RECORD(CollectivesSummary, PACELINE_COLLECTIVES_SUMMARY_FIELDS);
 
 CollectivesSummary summary_of(const std::string& run_folder, const run::CollectivesOfAttempt& kept);
 
-/// The summary in lines for readers; `columns`: as Table has them.
-std::string to_text(const CollectivesSummary& summary, size_t columns);
-
-}  // namespace paceline::cli
+}  // namespace paceline::views

@@ -1,8 +1,10 @@
-#include "paceline/cli/commands/collectives_summary.h"
+#include "paceline/cli/commands/collectives_text.h"
 
 #include <gmock/gmock.h>
 
 namespace paceline::cli {
+
+using namespace views;
 namespace {
 
 using ::testing::HasSubstr;

@@ -1,0 +1,32 @@
+// One run as `paceline show` and the dashboard tell of it: its record, and what its live driver adds.
+//
+// Reads the run folder, and asks the driver of a run that is not over; a driver that does not answer costs `patience`.
+// Thread-safe: no state.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <chrono>
+#include <string>
+
+#include "paceline/run/control_client.h"
+#include "paceline/views/collectives_summary.h"
+#include "paceline/views/run_summary.h"
+
+namespace paceline::views {
+
+/// The summary of a run whose record has just been read.
+RunSummary shown_run(const track::RunRecord& record, std::chrono::milliseconds patience = run::kAnswerTime);
+
+/// The run's last collectives. A live run writes what its ranks have called so far first; of one that does not answer
+/// these are those that were kept before. Where it has none, `ranks` is 0.
+arrow::Result<CollectivesSummary> shown_collectives(const track::RunRow& run);
+
+/// Asks a live run to stop; gives its status after that. Invalid when it is over.
+arrow::Result<Json> stop_run(const track::RunRow& run, const std::string& who);
+
+/// What every thread of a live run's workers is doing; of one rank, or with -1 of all. Invalid when the run is over;
+/// KeyError when no worker has that rank now.
+arrow::Result<std::vector<stacks::WorkerStacks>> stacks_of_run(const track::RunRow& run, int64_t rank);
+
+}  // namespace paceline::views

@@ -7,7 +7,10 @@
 #include "paceline/cli/command.h"
 #include "paceline/cli/program_fixture.h"
 #include "paceline/controller/run_fixture.h"
+#include "paceline/dashboard/router.h"
+#include "paceline/testing/temporary_folder.h"
 #include "paceline/track/run_store.h"
+#include "paceline/views/run_id.h"
 
 namespace paceline::controller {
 
@@ -64,6 +67,45 @@ TEST_F(LiveRunTest, IsShownAndStopped) {
   const Outcome again = run_program("stop " + folder_.path());
   EXPECT_EQ(again.exit_code, kFailed);
   EXPECT_THAT(again.output, HasSubstr("is aborted already"));
+}
+
+TEST_F(LiveRunTest, IsAskedAndStoppedFromTheDashboard) {
+  const testing::TemporaryFolder state;
+  ::setenv("PACELINE_STATE_DIR", state.path().c_str(), 1);
+  std::future<void> user;
+  callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    if (metrics[0].get<int64_t>("step") != 2) return;
+    user = std::async(std::launch::async, [folder = folder_.path()] {
+      EXPECT_EQ(run_program("index " + folder).exit_code, kDone);
+      dashboard::RunBook runs;
+      const auto sessions = dashboard::Sessions::create().ValueOrDie();
+      const std::string cookie = sessions->cookie_name() + "=" + sessions->open(sessions->code()).value();
+      dashboard::Api api(runs, *sessions, {});
+      const auto assets = dashboard::embedded_assets();
+      const dashboard::Router router(api, *sessions, *assets, "");
+      const auto ask = [&](const std::string& method, const std::string& path, const std::string& body) {
+        const dashboard::Response response =
+            router.answer({.method = method,
+                           .target = "/api/v1/runs/" + views::run_id(folder) + path,
+                           .headers = {{"host", "localhost"}, {"cookie", cookie}, {"x-paceline", "1"}},
+                           .body = body,
+                           .peer = "127.0.0.1"});
+        EXPECT_EQ(response.status, 200) << response.body;
+        return Json::parse(response.body);
+      };
+      const Json run = ask("GET", "", "");
+      EXPECT_EQ(run["live"], true);
+      EXPECT_EQ(run["workers"].size(), 2u);
+      EXPECT_EQ(ask("POST", "/actions", R"({"action":"stacks"})")["workers"].size(), 2u);
+      EXPECT_EQ(ask("POST", "/actions", R"({"action":"stacks","rank":1})")["workers"][0]["rank"], 1);
+      EXPECT_EQ(ask("POST", "/actions", R"({"action":"stop"})")["status"]["name"], "test");
+    });
+  };
+  const controller::RunOutcome outcome = run({{"reports", 1'000'000}, {"step_ms", 10}});
+  ASSERT_TRUE(user.valid());
+  user.get();
+  EXPECT_EQ(outcome.state, FinalState::aborted);
+  EXPECT_THAT(outcome.error, HasSubstr("the dashboard, session 1 from 127.0.0.1"));
 }
 
 TEST_F(LiveRunTest, ItsCollectivesAreShownWhileItLivesAndAfter) {

@@ -1,4 +1,6 @@
 // paceline index [FOLDER…] [--json]
+#include "paceline/cli/commands/index.h"
+
 #include <unistd.h>
 
 #include <filesystem>
@@ -16,23 +18,12 @@
 #include "paceline/storage/location.h"
 #include "paceline/storage/objects/file_mirror.h"
 #include "paceline/storage/storage.h"
+#include "paceline/track/run_store.h"
 
 namespace paceline::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Problem {
-  std::string path;
-  std::string error;
-};
-
-struct Outcome {
-  int64_t indexed = 0;
-  int64_t gone = 0;
-  std::string set_aside;  // where the store that could not be used is now
-  std::vector<Problem> problems;
-};
 
 // The run at the URI, or those below it: their folders on this machine.
 arrow::Result<std::vector<std::string>> runs_at(const std::string& uri) {
@@ -64,7 +55,7 @@ arrow::Result<std::vector<std::string>> run_folders_in(const std::string& folder
 }
 
 // What the store knew before, and the store to write into: a new one in place of one that cannot be used.
-arrow::Result<track::RunStore> open_store(const std::string& path, Outcome& outcome) {
+arrow::Result<track::RunStore> open_store(const std::string& path, IndexOutcome& outcome) {
   auto store = track::RunStore::open(path);
   if (!store.status().IsInvalid()) return store;
   ARROW_ASSIGN_OR_RAISE(outcome.set_aside, track::set_run_store_aside(path));
@@ -90,7 +81,7 @@ std::vector<std::string> usual_places(const std::vector<track::RunRow>& known) {
 
 // Every folder to be read. One that is reached in two ways goes by the path under which it is known.
 std::set<std::string> folders_to_read(const std::vector<std::string>& given, const std::vector<track::RunRow>& known,
-                                      Outcome& outcome) {
+                                      IndexOutcome& outcome) {
   std::map<std::string, std::string> known_paths;
   for (const track::RunRow& run : known) known_paths.emplace(canonical(run.path), run.path);
   std::set<std::string> paths;
@@ -110,8 +101,10 @@ std::set<std::string> folders_to_read(const std::vector<std::string>& given, con
   return paths;
 }
 
-arrow::Result<Outcome> index(const std::vector<std::string>& given) {
-  Outcome outcome;
+}  // namespace
+
+arrow::Result<IndexOutcome> index_runs(const std::vector<std::string>& given) {
+  IndexOutcome outcome;
   ARROW_ASSIGN_OR_RAISE(const std::string path, track::user_run_store());
   ARROW_ASSIGN_OR_RAISE(track::RunStore store, open_store(path, outcome));
   ARROW_ASSIGN_OR_RAISE(const auto known, store.names());
@@ -131,7 +124,9 @@ arrow::Result<Outcome> index(const std::vector<std::string>& given) {
   return outcome;
 }
 
-std::string text_of(const Outcome& outcome) {
+namespace {
+
+std::string text_of(const IndexOutcome& outcome) {
   std::string text;
   if (!outcome.set_aside.empty()) {
     text += "the run store could not be used and was replaced; the old one is " + outcome.set_aside +
@@ -140,25 +135,25 @@ std::string text_of(const Outcome& outcome) {
   text += std::to_string(outcome.indexed) + (outcome.indexed == 1 ? " run" : " runs") + " indexed";
   if (outcome.gone > 0) text += ", " + std::to_string(outcome.gone) + " without a folder (`paceline prune --gone`)";
   text += "\n";
-  for (const Problem& problem : outcome.problems) {
+  for (const IndexProblem& problem : outcome.problems) {
     text += "  not indexed: " + printable(problem.path) + ": " + problem.error + "\n";
   }
   return text;
 }
 
-Json json_of(const Outcome& outcome) {
+Json json_of(const IndexOutcome& outcome) {
   Json json = {{"indexed", outcome.indexed},
                {"gone", outcome.gone},
                {"set_aside", outcome.set_aside},
                {"problems", Json::array()}};
-  for (const Problem& problem : outcome.problems) {
+  for (const IndexProblem& problem : outcome.problems) {
     json["problems"].push_back({{"path", problem.path}, {"error", problem.error}});
   }
   return json;
 }
 
 int run(const std::vector<std::string>& folders, bool as_json) {
-  const auto outcome = index(folders);
+  const auto outcome = index_runs(folders);
   if (!outcome.ok()) return report(outcome.status());
   print(as_json ? encode_json(json_of(*outcome)) + "\n" : text_of(*outcome));
   return outcome->problems.empty() ? kDone : kFailed;

@@ -1,0 +1,72 @@
+// What the interface takes and gives beside the views that the command line has too. Plain data.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "paceline/stacks/stack.h"
+#include "paceline/views/checkpoint_list.h"
+#include "paceline/views/log_streams.h"
+#include "paceline/views/run_list.h"
+
+namespace paceline::dashboard {
+
+// POST /api/v1/session takes it.
+#define PACELINE_CODE_FIELDS(FIELD) FIELD(std::string, code, "")
+PACELINE_RECORD(CodeRequest, PACELINE_CODE_FIELDS);
+
+// Who is asked, and whether it does what changes runs.
+#define PACELINE_SESSION_ANSWER_FIELDS(FIELD)             \
+  FIELD(std::string, version, "")                         \
+  FIELD(std::string, host, "") /* whose runs these are */ \
+  FIELD(std::string, user, "")                            \
+  FIELD(bool, read_only, false)                           \
+  FIELD(std::vector<std::string>, storage_paths, {}) /* only runs in these; empty: all */
+PACELINE_RECORD(SessionAnswer, PACELINE_SESSION_ANSWER_FIELDS);
+
+#define PACELINE_RUNS_ANSWER_FIELDS(FIELD)       \
+  FIELD(std::vector<views::ListedRun>, runs, {}) \
+  FIELD(std::string, next, "") /* `cursor` of the next page; "" for none */
+PACELINE_RECORD(RunsAnswer, PACELINE_RUNS_ANSWER_FIELDS);
+
+// Numbers that are not finite are texts, therefore of any type (views/metric_curves.h).
+#define PACELINE_CURVE_ANSWER_FIELDS(FIELD) \
+  FIELD(std::vector<int64_t>, report, {})   \
+  FIELD(std::vector<Json>, time, {})        \
+  FIELD(std::vector<Json>, min, {})         \
+  FIELD(std::vector<Json>, max, {})         \
+  FIELD(std::vector<Json>, last, {})
+PACELINE_RECORD(CurveAnswer, PACELINE_CURVE_ANSWER_FIELDS);
+using CurveAnswers = std::map<std::string, CurveAnswer>;
+
+#define PACELINE_METRICS_ANSWER_FIELDS(FIELD)                            \
+  FIELD(std::vector<std::string>, names, {}) /* of all that there are */ \
+  FIELD(CurveAnswers, series, {})            /* of those asked for */
+PACELINE_RECORD(MetricsAnswer, PACELINE_METRICS_ANSWER_FIELDS);
+
+#define PACELINE_LOGS_ANSWER_FIELDS(FIELD) FIELD(std::vector<views::LogStream>, streams, {})
+PACELINE_RECORD(LogsAnswer, PACELINE_LOGS_ANSWER_FIELDS);
+
+#define PACELINE_EVENTS_ANSWER_FIELDS(FIELD)         \
+  FIELD(std::vector<track::EventRecord>, events, {}) \
+  FIELD(int64_t, next, 0) /* `after` of what comes then */
+PACELINE_RECORD(EventsAnswer, PACELINE_EVENTS_ANSWER_FIELDS);
+
+#define PACELINE_CHECKPOINTS_ANSWER_FIELDS(FIELD) FIELD(std::vector<views::ListedCheckpoint>, checkpoints, {})
+PACELINE_RECORD(CheckpointsAnswer, PACELINE_CHECKPOINTS_ANSWER_FIELDS);
+
+// POST /api/v1/runs/{id}/actions takes it.
+#define PACELINE_ACTION_REQUEST_FIELDS(FIELD)             \
+  FIELD(std::string, action, "") /* "stop" or "stacks" */ \
+  FIELD(int64_t, rank, -1)       /* of "stacks": one rank; -1: all */
+PACELINE_RECORD(ActionRequest, PACELINE_ACTION_REQUEST_FIELDS);
+
+using AllStacks = std::vector<stacks::WorkerStacks>;
+#define PACELINE_ACTION_ANSWER_FIELDS(FIELD)                                                      \
+  FIELD(std::string, action, "")                                                                  \
+  FIELD(Json, status, nullptr)  /* of "stop": the run's after that, as its controller tells it */ \
+  FIELD(AllStacks, workers, {}) /* of "stacks" */
+PACELINE_RECORD(ActionAnswer, PACELINE_ACTION_ANSWER_FIELDS);
+
+}  // namespace paceline::dashboard

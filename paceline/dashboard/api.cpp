@@ -1,0 +1,277 @@
+#include "paceline/dashboard/api.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+
+#include "paceline/core/json.h"
+#include "paceline/core/posix/host_name.h"
+#include "paceline/dashboard/openapi.h"
+#include "paceline/dashboard/problem.h"
+#include "paceline/dashboard/prometheus.h"
+#include "paceline/run/working_folder.h"
+#include "paceline/views/shown_run.h"
+
+namespace paceline::dashboard {
+namespace {
+
+// How long a page waits for a driver: one that is stopped shall not hold up the others.
+constexpr std::chrono::milliseconds kPatience{1'500};
+constexpr int64_t kMostReports = std::numeric_limits<int64_t>::max();
+
+template <class T>
+Response json_response(const T& value) {
+  return {.body = encode_json(value)};
+}
+
+// What stands in the body. Invalid for what is no JSON, lacks nothing, but has what nobody takes.
+template <class T>
+arrow::Result<T> body_of(const Request& request) {
+  const auto json = decode_json(request.body);
+  if (!json.ok() || !json->is_object()) return arrow::Status::Invalid("the body is no JSON object");
+  const Json known = T();
+  for (const auto& [name, value] : json->items()) {
+    if (!known.contains(name)) return arrow::Status::Invalid("the body has a member that is not known: ", name);
+  }
+  try {
+    return json->template get<T>();
+  } catch (const Json::exception& error) {
+    return arrow::Status::Invalid("the body has a member of another type: ", error.what());
+  }
+}
+
+std::vector<std::string> parts_of(const std::string& list) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    if (end > begin) parts.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace
+
+arrow::Result<Response> Api::health(const Call& call) {
+  return Response{.body = "ok\n"};
+}
+
+arrow::Result<Response> Api::open_session(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const CodeRequest request, body_of<CodeRequest>(call.request));
+  const auto cookie = sessions_.open(request.code);
+  if (!cookie) {
+    record("refused a wrong or used code, " + call.who);
+    return problem(401, "the code is wrong, or was used", "use the last one that `paceline dashboard` has printed");
+  }
+  ARROW_ASSIGN_OR_RAISE(Response response, session(call));
+  response.headers.emplace_back("Set-Cookie",
+                                sessions_.cookie_name() + "=" + *cookie + "; Path=/; HttpOnly; SameSite=Strict");
+  record("opened a session for " + call.request.peer);
+  return response;
+}
+
+arrow::Result<Response> Api::session(const Call& call) {
+  const char* const user = std::getenv("USER");
+  return json_response(SessionAnswer{.version = PACELINE_VERSION,
+                                     .host = host_name(),
+                                     .user = user != nullptr ? user : std::to_string(::geteuid()),
+                                     .read_only = options_.read_only,
+                                     .storage_paths = runs_.storage_paths()});
+}
+
+arrow::Result<Response> Api::description(const Call& call) {
+  return Response{.body = openapi().dump(2) + "\n"};
+}
+
+arrow::Result<Response> Api::list_runs(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const int64_t limit, call.query.number("limit", 100, 1, 1000));
+  ARROW_ASSIGN_OR_RAISE(views::RunPage page, runs_.list({.state = call.query.text("state"),
+                                                         .text = call.query.text("q"),
+                                                         .sort = call.query.text("sort"),
+                                                         .limit = static_cast<size_t>(limit),
+                                                         .after = call.query.text("cursor")}));
+  return json_response(RunsAnswer{.runs = std::move(page.runs), .next = page.next});
+}
+
+arrow::Result<Response> Api::show_run(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const Json run, look("run:" + call.part("id")));
+  return json_response(run);
+}
+
+arrow::Result<track::RunRow> Api::row_of(const std::string& id) {
+  track::RunRow run;
+  ARROW_RETURN_NOT_OK(runs_.with_record(id, [&run](const track::RunRecord& record) {
+    run = record.run;
+    return arrow::Status::OK();
+  }));
+  return run;
+}
+
+arrow::Result<Response> Api::metrics(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const int64_t points, call.query.number("points", 800, 1, 10'000));
+  views::CurveRange range{.points = static_cast<size_t>(points)};
+  ARROW_ASSIGN_OR_RAISE(range.from, call.query.number("from", 0, 0, kMostReports));
+  ARROW_ASSIGN_OR_RAISE(range.to, call.query.number("to", kMostReports, 0, kMostReports));
+  const std::string wanted = call.query.text("names");
+  std::vector<std::string> names;
+  Json series = Json::object();
+  // A name may have a comma itself.
+  const auto chosen = [&] {
+    const auto has = [&names](const std::string& name) { return std::ranges::binary_search(names, name); };
+    std::vector<std::string> chosen = has(wanted) ? std::vector{wanted} : parts_of(wanted);
+    std::erase_if(chosen, std::not_fn(has));
+    return chosen;
+  };
+  ARROW_RETURN_NOT_OK(runs_.with_curves(call.part("id"), [&](const views::MetricCurves& curves) {
+    names = curves.names();
+    for (const std::string& name : chosen()) series[name] = views::curve_json(curves.curve(name, range));
+    return arrow::Status::OK();
+  }));
+  if (names.empty()) {  // there is no history, or not any more
+    ARROW_RETURN_NOT_OK(runs_.with_record(call.part("id"), [&](const track::RunRecord& record) {
+      for (const auto& [name, metric] : record.metrics) {
+        if (metric.series.count() > 0) names.push_back(name);
+      }
+      for (const std::string& name : chosen()) {
+        series[name] = views::curve_json(views::stored_curve(record.metrics.at(name).series));
+      }
+      return arrow::Status::OK();
+    }));
+  }
+  return json_response(Json{{"names", names}, {"series", series}});
+}
+
+arrow::Result<Response> Api::logs(const Call& call) {
+  LogsAnswer answer;
+  ARROW_RETURN_NOT_OK(runs_.with_record(call.part("id"), [&answer](const track::RunRecord& record) {
+    ARROW_ASSIGN_OR_RAISE(answer.streams, views::log_streams(record));
+    return arrow::Status::OK();
+  }));
+  return json_response(answer);
+}
+
+arrow::Result<Response> Api::log(const Call& call) {
+  views::LogRange range{.grep = call.query.text("grep")};
+  ARROW_ASSIGN_OR_RAISE(range.offset, call.query.number("offset", 0, -kMostReports, kMostReports));
+  ARROW_ASSIGN_OR_RAISE(range.limit, call.query.number("limit", range.limit, 1, views::kMostLogBytes));
+  ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
+  ARROW_ASSIGN_OR_RAISE(const views::LogPart part, views::read_log(folder, call.part("stream"), range));
+  return json_response(part);
+}
+
+arrow::Result<Response> Api::events(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const int64_t after, call.query.number("after", 0, 0, kMostReports));
+  ARROW_ASSIGN_OR_RAISE(const int64_t limit, call.query.number("limit", 1000, 1, 1000));
+  EventsAnswer answer{.next = after};
+  ARROW_RETURN_NOT_OK(runs_.with_record(call.part("id"), [&](const track::RunRecord& record) {
+    const auto end = std::ranges::upper_bound(record.events, after, {}, &track::EventRecord::sequence);
+    const auto count = std::min<int64_t>(limit, record.events.end() - end);
+    answer.events.assign(end, end + count);
+    if (count > 0) answer.next = answer.events.back().sequence;
+    return arrow::Status::OK();
+  }));
+  return json_response(answer);
+}
+
+arrow::Result<Response> Api::checkpoints(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
+  ARROW_ASSIGN_OR_RAISE(auto checkpoints, views::list_checkpoints(run::run_location(folder)));
+  return json_response(CheckpointsAnswer{.checkpoints = std::move(checkpoints)});
+}
+
+arrow::Result<Response> Api::collectives(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const track::RunRow run, row_of(call.part("id")));
+  ARROW_ASSIGN_OR_RAISE(const views::CollectivesSummary summary, views::shown_collectives(run));
+  return json_response(summary);
+}
+
+arrow::Result<ActionAnswer> Api::carry_out(const ActionRequest& request, const track::RunRow& run,
+                                           const std::string& who) {
+  ActionAnswer answer{.action = request.action};
+  if (request.action == "stop") {
+    ARROW_ASSIGN_OR_RAISE(answer.status, views::stop_run(run, "the dashboard, " + who));
+    return answer;
+  }
+  if (request.action == "stacks") {
+    ARROW_ASSIGN_OR_RAISE(answer.workers, views::stacks_of_run(run, request.rank));
+    return answer;
+  }
+  return arrow::Status::Invalid("there is no action \"", request.action, "\"; there are: stop, stacks");
+}
+
+arrow::Result<Response> Api::act(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const ActionRequest request, body_of<ActionRequest>(call.request));
+  ARROW_ASSIGN_OR_RAISE(const track::RunRow run, row_of(call.part("id")));
+  const std::string what = "\"" + request.action + "\" of run " + run.path + ", by " + call.who;
+  if (options_.read_only) {
+    record("refused " + what + ": read-only");
+    return problem(403, "this dashboard changes nothing", "start `paceline dashboard` without --read-only");
+  }
+  struct Turn {
+    std::atomic<int>& count;
+    int others = count.fetch_add(1);
+    ~Turn() { --count; }
+  } const turn{actions_};
+  if (turn.others >= kMostActions) {
+    return problem(429, "other actions are being carried out", "ask again in a moment");
+  }
+  auto answer = carry_out(request, run, call.who);
+  record((answer.ok() ? "did " : "failed at ") + what + (answer.ok() ? "" : ": " + answer.status().message()));
+  if (answer.ok()) return json_response(*answer);
+  const bool has_ended = answer.status().IsIOError() || (answer.status().IsInvalid() && request.action == "stop");
+  return has_ended ? problem(409, answer.status().message(), "look at the run: it has ended, or its driver has")
+                   : problem(answer.status());
+}
+
+arrow::Result<Json> Api::look(const std::string& topic) {
+  if (topic == "runs") {
+    ARROW_ASSIGN_OR_RAISE(const views::RunPage page, runs_.list({}));
+    Json value = Json::object();
+    for (const views::ListedRun& run : page.runs) value[run.id] = run;
+    return value;
+  }
+  if (!topic.starts_with("run:")) {
+    return arrow::Status::Invalid("there is no topic \"", topic, "\"; there are: runs, run:ID");
+  }
+  Json value;
+  ARROW_RETURN_NOT_OK(runs_.with_record(topic.substr(4), [&value](const track::RunRecord& record) {
+    value = views::shown_run(record, kPatience);
+    return arrow::Status::OK();
+  }));
+  return value;
+}
+
+arrow::Result<Response> Api::stream(const Call& call) {
+  constexpr size_t kMostTopics = 16;
+  const std::vector<std::string> topics = parts_of(call.query.text("topics"));
+  if (topics.empty() || topics.size() > kMostTopics) {
+    return arrow::Status::Invalid("wanted 1 to ", kMostTopics, " topics, got ", topics.size());
+  }
+  for (const std::string& topic : topics) {
+    if (topic == "runs") continue;
+    if (!topic.starts_with("run:")) return look(topic).status();
+    ARROW_RETURN_NOT_OK(runs_.folder_of(topic.substr(4)).status());
+  }
+  const auto last = call.request.header("last-event-id");
+  return Response{.events = EventStream{topics, std::string(last.value_or(""))}};
+}
+
+arrow::Result<Response> Api::prometheus(const Call& call) {
+  PrometheusText text;
+  constexpr size_t kMostRuns = 200;
+  ARROW_ASSIGN_OR_RAISE(const views::RunPage page, runs_.list({.limit = kMostRuns}));
+  for (const views::ListedRun& listed : page.runs) {
+    if (!is_exported(listed)) continue;
+    // A run that cannot be read shall not cost the others.
+    (void)runs_.with_record(listed.id, [&](const track::RunRecord& record) {
+      text.add(listed, views::shown_run(record, kPatience), record);
+      return arrow::Status::OK();
+    });
+  }
+  return Response{.body = text.text()};
+}
+
+}  // namespace paceline::dashboard

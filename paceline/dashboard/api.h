@@ -1,0 +1,65 @@
+// Api: the answers of the interface, from the runs that there are. One function per route (routes.h).
+//
+// Functions block: they read disks, and ask drivers. Thread-safe.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "paceline/dashboard/answers.h"
+#include "paceline/dashboard/routes.h"
+#include "paceline/dashboard/run_book.h"
+#include "paceline/dashboard/sessions.h"
+
+namespace paceline::dashboard {
+
+class Api {
+ public:
+  struct Options {
+    bool read_only = false;
+    /// Told of everything that changes a run, or is refused.
+    std::function<void(const std::string& what)> record = {};
+  };
+  /// Both must outlive it.
+  Api(RunBook& runs, Sessions& sessions, Options options)
+      : runs_(runs), sessions_(sessions), options_(std::move(options)) {}
+
+  arrow::Result<Response> health(const Call& call);
+  arrow::Result<Response> open_session(const Call& call);
+  arrow::Result<Response> session(const Call& call);
+  arrow::Result<Response> list_runs(const Call& call);
+  arrow::Result<Response> show_run(const Call& call);
+  arrow::Result<Response> metrics(const Call& call);
+  arrow::Result<Response> logs(const Call& call);
+  arrow::Result<Response> log(const Call& call);
+  arrow::Result<Response> events(const Call& call);
+  arrow::Result<Response> checkpoints(const Call& call);
+  arrow::Result<Response> collectives(const Call& call);
+  arrow::Result<Response> act(const Call& call);
+  arrow::Result<Response> stream(const Call& call);
+  arrow::Result<Response> description(const Call& call);
+  arrow::Result<Response> prometheus(const Call& call);
+
+  /// The value of a topic of the stream: "runs" is the last hundred by their ids, "run:ID" as show_run() has it.
+  arrow::Result<Json> look(const std::string& topic);
+
+ private:
+  /// At most so many actions at once: each may wait for a driver for a minute.
+  static constexpr int kMostActions = 2;
+
+  arrow::Result<ActionAnswer> carry_out(const ActionRequest& request, const track::RunRow& run, const std::string& who);
+  arrow::Result<track::RunRow> row_of(const std::string& id);
+  void record(const std::string& what) const {
+    if (options_.record) options_.record(what);
+  }
+
+  RunBook& runs_;
+  Sessions& sessions_;
+  Options options_;
+  std::atomic<int> actions_{0};
+};
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,145 @@
+// What the interface tells of runs.
+#include "paceline/dashboard/api.h"
+
+#include <gmock/gmock.h>
+
+#include "paceline/dashboard/prometheus.h"
+#include "paceline/dashboard/served_runs_fixture.h"
+#include "paceline/views/shown_run.h"
+
+namespace paceline::dashboard {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class ApiTest : public ServedRunsTest {};
+
+TEST_F(ApiTest, RunsAreThoseOfTheStore) {
+  EXPECT_EQ(get("/api/v1/runs"), Json({{"runs", Json::array()}, {"next", ""}}));
+  const std::string first = finished("mnist"), second = finished("cifar");
+  const Json page = get("/api/v1/runs?limit=1&sort=name");
+  EXPECT_EQ(page["runs"][0]["name"], "cifar");
+  EXPECT_EQ(page["next"], second);
+  EXPECT_EQ(get("/api/v1/runs?limit=1&sort=name&cursor=" + second)["runs"][0]["id"], first);
+  EXPECT_EQ(get("/api/v1/runs?q=NIS")["runs"].size(), 1u);
+  EXPECT_EQ(get("/api/v1/runs?state=errored")["runs"].size(), 0u);
+}
+
+TEST_F(ApiTest, ARunIsAsTheCommandLineShowsIt) {
+  const std::string id = finished("mnist");
+  const Json run = get("/api/v1/runs/" + id);
+  EXPECT_EQ(run, Json(views::shown_run(run::read_run_folder(folder("mnist")).ValueOrDie())));
+  EXPECT_EQ(run["id"], id);
+  EXPECT_EQ(run["state"], "finished");
+}
+
+TEST_F(ApiTest, ARunThatGoesOnIsFollowed) {
+  run::RecordedRun run(folder("mnist"), "mnist");
+  run.open();
+  const std::string id = index(folder("mnist"));
+  EXPECT_EQ(get("/api/v1/runs/" + id)["attempts"].size(), 1u);
+  run.train();  // the store has not heard of it
+  EXPECT_EQ(get("/api/v1/runs/" + id)["attempts"].size(), 2u);
+  EXPECT_THAT(get("/api/v1/runs/" + id)["remark"], HasSubstr("is gone")) << "its driver has the process id 0";
+  const Json events = get("/api/v1/runs/" + id + "/events?limit=3");
+  ASSERT_EQ(events["events"].size(), 3u);
+  const int64_t next = events["next"];
+  const Json more = get("/api/v1/runs/" + id + "/events?after=" + std::to_string(next));
+  EXPECT_EQ(more["events"][0]["sequence"], next + 1);
+  run.report(1, {{"loss", 0.25}});
+  index(folder("mnist"));
+  std::filesystem::remove_all(folder("mnist"));
+  EXPECT_EQ(get("/api/v1/runs/" + id)["gone"], true);
+  EXPECT_EQ(get("/api/v1/runs/" + id + "/metrics?names=loss")["series"]["loss"]["last"], Json({0.25}))
+      << "as the run store has it";
+  auto store = track::RunStore::open(track::user_run_store().ValueOrDie()).ValueOrDie();
+  ASSERT_TRUE(store.remove(folder("mnist")).ok());
+  EXPECT_EQ(ask_in_session("GET", "/api/v1/runs/" + id).status, 404);
+}
+
+TEST_F(ApiTest, MetricsHaveTheWholeHistory) {
+  const std::string id = finished("mnist");
+  auto history = track::HistoryWriter::open(folder("mnist")).ValueOrDie();
+  for (int64_t report = 2; report <= 2000; ++report) {
+    ASSERT_TRUE(history.append({.report = report, .metrics = {{"loss", report}, {"a,b", 1}}}).ok());
+  }
+  ASSERT_TRUE(history.flush().ok());
+  const std::string metrics = "/api/v1/runs/" + id + "/metrics";
+  EXPECT_EQ(get(metrics), Json({{"names", {"a,b", "loss"}}, {"series", Json::object()}}));
+  EXPECT_EQ(get(metrics + "?names=loss,nothing&points=5000")["series"]["loss"]["last"].size(), 2000u);
+  const Json zoomed = get(metrics + "?names=loss&points=2&from=11&to=20")["series"]["loss"];
+  EXPECT_EQ(zoomed["report"], Json({15, 20}));
+  EXPECT_EQ(zoomed["min"], Json({11.0, 16.0}));
+  EXPECT_EQ(get(metrics + "?names=a%2Cb")["series"]["a,b"]["last"].size(), 800u);
+}
+
+TEST_F(ApiTest, LogsComeInParts) {
+  const std::string logs = "/api/v1/runs/" + finished("mnist") + "/logs";
+  EXPECT_EQ(get(logs)["streams"][0]["stream"], "controller");
+  EXPECT_EQ(get(logs)["streams"][1]["rank"], 0);
+  EXPECT_EQ(get(logs + "/controller?offset=6"),
+            Json({{"text", "second\n"}, {"offset", 6}, {"next", 13}, {"size", 13}}));
+  EXPECT_EQ(get(logs + "/controller?grep=SEC")["text"], "second\n");
+  EXPECT_EQ(ask_in_session("GET", logs + "/worker_9").status, 404);
+}
+
+TEST_F(ApiTest, AnActionOnARunThatIsOverIsRefused) {
+  const std::string actions = "/api/v1/runs/" + finished("mnist") + "/actions";
+  const Response response = ask_in_session("POST", actions, R"({"action":"stop"})");
+  EXPECT_EQ(response.status, 409);
+  EXPECT_THAT(response.body, HasSubstr("is finished already"));
+  run::RecordedRun dead(folder("dead"), "dead");
+  dead.train();
+  const std::string of_dead = "/api/v1/runs/" + index(folder("dead")) + "/actions";
+  EXPECT_EQ(ask_in_session("POST", of_dead, R"({"action":"stop"})").status, 409);
+  EXPECT_EQ(ask_in_session("POST", actions, R"({"action":"abort"})").status, 400);
+  EXPECT_EQ(ask_in_session("POST", actions, R"({"action":"stacks","rank":0})").status, 400);
+  EXPECT_THAT(recorded_.back(), AllOf(HasSubstr("failed at \"stacks\""), HasSubstr("session 1 from 127.0.0.1")));
+}
+
+TEST_F(ApiTest, OnlyRunsOfTheStoragePathAreThere) {
+  const std::string id = finished("mnist");
+  RunBook elsewhere({home_ / "other"});
+  EXPECT_TRUE(elsewhere.folder_of(id).status().IsKeyError());
+  EXPECT_TRUE(elsewhere.list({}).ValueOrDie().runs.empty());
+  RunBook here({home_ / "runs"});
+  EXPECT_EQ(here.folder_of(id).ValueOrDie(), folder("mnist"));
+  EXPECT_EQ(here.list({}).ValueOrDie().runs.size(), 1u);
+}
+
+TEST_F(ApiTest, TopicsHaveRunsById) {
+  const std::string id = finished("mnist");
+  EXPECT_EQ(api_->look("runs").ValueOrDie()[id]["name"], "mnist");
+  EXPECT_EQ(api_->look("run:" + id).ValueOrDie()["name"], "mnist");
+  EXPECT_TRUE(api_->look("run:nothing").status().IsKeyError());
+  EXPECT_EQ(ask_in_session("GET", "/api/v1/stream?topics=all").status, 400);
+  EXPECT_EQ(ask_in_session("GET", "/api/v1/stream").status, 400);
+}
+
+TEST(Prometheus, HasRunsWithTheirWorkers) {
+  views::RunSummary run{.id = "1f", .name = "m\"n\\\n", .state = "running", .live = true};
+  run.metrics = {{"loss", 0.5}, {"lr", 0.1}};
+  run.checkpoints = {{.report = 3, .time = 99}};
+  run.workers = Json::array({{{"rank", 1}, {"node", "a"}, {"step", 7}, {"cpu_s", 1.5}, {"resident_bytes", 2048}},
+                             {{"rank", nullptr}, {"node", "a"}}});
+  run.datasets = {{.name = "train",
+                   .steps = {{.name = "Read", .rows_task_outputs_generated = 5}},
+                   .ranks = {{.rank = 1, .waited_s = 2}}}};
+  PrometheusText text;
+  text.add({.driver = views::DriverState::alive}, run, {});
+  const std::string labels = R"(run_id="1f",run_name="m\"n\\\n")";
+  EXPECT_THAT(text.text(), HasSubstr("# TYPE paceline_run_state gauge\n"));
+  EXPECT_THAT(text.text(), HasSubstr("paceline_run_state{" + labels + ",state=\"running\"} 1\n"));
+  EXPECT_THAT(text.text(), HasSubstr("paceline_run_state{" + labels + ",state=\"finished\"} 0\n"));
+  EXPECT_THAT(text.text(), HasSubstr("paceline_loss{" + labels + "} 0.5\n"));
+  EXPECT_THAT(text.text(), HasSubstr("paceline_learning_rate{" + labels + "}"));
+  EXPECT_THAT(text.text(), HasSubstr("paceline_steps_total{" + labels + ",rank=\"1\",node=\"a\"} 7\n"));
+  EXPECT_THAT(text.text(),
+              HasSubstr("paceline_data_rows_total{" + labels + ",dataset=\"train\",operator=\"0 Read\"} 5\n"));
+  EXPECT_THAT(text.text(), HasSubstr("paceline_time_seconds_total{" + labels + ",rank=\"1\",kind=\"data_wait\"} 2\n"));
+  EXPECT_THAT(text.text(), Not(HasSubstr("null")));
+}
+
+}  // namespace
+}  // namespace paceline::dashboard

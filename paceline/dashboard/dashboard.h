@@ -1,0 +1,53 @@
+// Dashboard: the server that `paceline dashboard` is: wires what answers with what listens.
+//
+// Reads the user's run store and run folders, and asks the drivers of live runs; keeps nothing itself but the token of
+// /metrics and a log of what was done from it, both in the state directory. Not thread-safe; its threads are its own.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "paceline/dashboard/http_server.h"
+
+namespace paceline::dashboard {
+
+/// Where it listens if nothing else is said, as long as nobody else does.
+inline constexpr uint16_t kUsualPort = 8265;
+
+struct DashboardOptions {
+  /// Of the loopback.
+  std::string address = "127.0.0.1";
+  /// Nothing: kUsualPort, or where that is taken any that is free; 0: any that is free.
+  std::optional<uint16_t> port;
+  /// Absolute paths or URIs: only runs in these; empty: all that the run store knows.
+  std::vector<std::string> storage_paths;
+  bool read_only = false;
+  /// The folder with the files of the page; "": those in the program.
+  std::string web_root;
+  /// Told what a user at the terminal should see: what was done, and the address with the next code. On any thread.
+  std::function<void(const std::string& line)> tell = {};
+  HttpLimits limits = {};
+};
+
+class Dashboard {
+ public:
+  /// Listens and answers from now on. IOError where the port is taken; Invalid where an option is wrong.
+  static arrow::Result<std::unique_ptr<Dashboard>> start(DashboardOptions options);
+  virtual ~Dashboard() = default;
+
+  /// "http://127.0.0.1:8265/#code=…": opens one session.
+  virtual std::string url() const = 0;
+  virtual uint16_t port() const = 0;
+  /// The file with the token for /metrics.
+  virtual const std::string& token_file() const = 0;
+  /// Says goodbye to pages and stops; waits for what is being done.
+  virtual void stop() = 0;
+};
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,80 @@
+#include "paceline/dashboard/guard.h"
+
+#include "paceline/dashboard/problem.h"
+
+namespace paceline::dashboard {
+namespace {
+
+constexpr const char* kThisSite = "open the dashboard by the address that `paceline dashboard` prints";
+
+std::string quoted(const std::optional<std::string_view>& value) {
+  return value ? "\"" + std::string(*value) + "\"" : "none, or several";
+}
+
+}  // namespace
+
+bool is_loopback_host(std::string_view host) {
+  const size_t end = host.starts_with('[') ? host.find(']') + 1 : host.find(':');
+  const std::string_view name = host.substr(0, end);
+  const std::string_view port = end == std::string_view::npos ? "" : host.substr(end);
+  const bool has_port = port.size() > 1 && port[0] == ':' && port.size() <= 6 &&
+                        port.find_first_not_of("0123456789", 1) == std::string_view::npos;
+  return (port.empty() || has_port) && (name == "localhost" || name == "127.0.0.1" || name == "[::1]");
+}
+
+std::optional<Response> refuse_stranger(const Request& request) {
+  if (request.method != "GET" && request.method != "HEAD" && request.method != "POST") {
+    Response response =
+        problem(405, "the dashboard does not answer " + request.method, "it answers GET, HEAD and POST");
+    response.headers.emplace_back("Allow", "GET, HEAD, POST");
+    return response;
+  }
+  const auto host = request.header("host");
+  if (!host) return problem(400, "the request has no Host header, or several", "send one");
+  if (!is_loopback_host(*host)) {
+    return problem(403, "the request is for the host " + quoted(host) + ", which this dashboard is not", kThisSite);
+  }
+  return std::nullopt;
+}
+
+std::optional<Response> refuse_other_site(const Request& request) {
+  const auto is_given = [&request](std::string_view name) {
+    return std::ranges::any_of(request.headers, [name](const auto& header) { return header.first == name; });
+  };
+  if (is_given("origin")) {
+    const auto origin = request.header("origin");
+    const std::string own = "http://" + std::string(request.header("host").value_or(""));
+    if (!origin || *origin != own) {
+      return problem(403, "the request comes from a page of another site, " + quoted(origin), kThisSite);
+    }
+  }
+  if (is_given("sec-fetch-site")) {
+    const auto site = request.header("sec-fetch-site");
+    if (!site || (*site != "same-origin" && *site != "none")) {
+      return problem(403, "the request comes from a page of another site (Sec-Fetch-Site " + quoted(site) + ")",
+                     kThisSite);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Response> refuse_form(const Request& request) {
+  if (request.method != "POST" || request.header(kOwnHeader)) return std::nullopt;
+  return problem(403, "what changes something needs the header X-Paceline", "send it, with any value");
+}
+
+void add_security_headers(Response& response) {
+  response.headers.emplace_back("Content-Security-Policy",
+                                "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+                                "object-src 'none'");
+  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  response.headers.emplace_back("X-Frame-Options", "DENY");
+  response.headers.emplace_back("Referrer-Policy", "no-referrer");
+  response.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
+  response.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
+  const bool says_how_long =
+      std::ranges::any_of(response.headers, [](const auto& header) { return header.first == "Cache-Control"; });
+  if (!says_how_long) response.headers.emplace_back("Cache-Control", "no-store");
+}
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,31 @@
+// The first look at a request, before anything is read for it: may a browser's page, or a program, ask this here at
+// all?
+//
+// Against DNS rebinding the Host must be a name of this machine's loopback; against pages of other sites, what the
+// browser says of where a request comes from (Origin, Sec-Fetch-Site) must be this site; and what changes anything
+// needs a header that no form can send. Everything that is not listed is refused. Pure.
+#pragma once
+
+#include <optional>
+
+#include "paceline/dashboard/message.h"
+
+namespace paceline::dashboard {
+
+/// With any value, on every POST but the one that opens a session.
+inline constexpr const char* kOwnHeader = "x-paceline";
+
+/// The refusal of any request whose method or host is not allowed: 405, 400, 403.
+std::optional<Response> refuse_stranger(const Request& request);
+/// The refusal of one that a page of another site makes: 403.
+std::optional<Response> refuse_other_site(const Request& request);
+/// The refusal of a POST without kOwnHeader: 403.
+std::optional<Response> refuse_form(const Request& request);
+
+/// Whether a Host header names this machine's loopback, with any port: a tunnel has another than the server.
+bool is_loopback_host(std::string_view host);
+
+/// Of every answer: what a browser must not do with it.
+void add_security_headers(Response& response);
+
+}  // namespace paceline::dashboard

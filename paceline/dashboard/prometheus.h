@@ -1,0 +1,40 @@
+// Runs as Prometheus reads them: the text format 0.0.4. Pure.
+//
+// Exported is what is known of a run now: its state, what its driver says of its workers, what its data processes
+// wrote. Counters count since the process began that they are of.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "paceline/track/run_record.h"
+#include "paceline/views/run_list.h"
+#include "paceline/views/run_summary.h"
+
+namespace paceline::dashboard {
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+class PrometheusText {
+ public:
+  void add(const views::ListedRun& listed, const views::RunSummary& run, const track::RunRecord& record);
+  /// All that was added, each metric with its kind and meaning once.
+  std::string text() const;
+
+ private:
+  void add_workers(const Labels& labels, const views::RunSummary& run);
+  void add_data(const Labels& labels, const views::RunSummary& run);
+  void sample(const std::string& name, Labels labels, double value);
+
+  std::map<std::string, std::string> samples_;  // by metric
+};
+
+/// Whether the run is of interest: it goes on, or has ended within the last hour.
+bool is_exported(const views::ListedRun& run);
+
+/// A value between quotation marks, with what may not stand there escaped.
+std::string label_text(const std::string& value);
+
+}  // namespace paceline::dashboard

@@ -1,0 +1,37 @@
+// Router: the answer to any request: what may be asked by whom, the interface, and the files of the web page.
+//
+// All of it without sockets. Thread-safe; blocks as the Api does.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "paceline/dashboard/api.h"
+#include "paceline/dashboard/assets.h"
+#include "paceline/dashboard/message.h"
+#include "paceline/dashboard/sessions.h"
+
+namespace paceline::dashboard {
+
+class Router {
+ public:
+  /// All must outlive it. `token`: what reads /metrics without a session.
+  Router(Api& api, const Sessions& sessions, const Assets& assets, std::string token)
+      : api_(api), sessions_(sessions), assets_(assets), token_(std::move(token)) {}
+
+  /// Never throws. An answer to HEAD has its body still: who sends it leaves that out.
+  Response answer(const Request& request) const;
+
+ private:
+  Response answer_unguarded(const Request& request) const;
+  Response answer_interface(const Request& request, const Target& target) const;
+  Response answer_page(const Request& request, const Target& target) const;
+  std::optional<Response> refuse_without(Needs needs, const Request& request, std::string& who) const;
+
+  Api& api_;
+  const Sessions& sessions_;
+  const Assets& assets_;
+  std::string token_;
+};
+
+}  // namespace paceline::dashboard

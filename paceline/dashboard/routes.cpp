@@ -1,0 +1,147 @@
+#include "paceline/dashboard/routes.h"
+
+#include "paceline/dashboard/api.h"
+#include "paceline/dashboard/schema.h"
+#include "paceline/views/shown_run.h"
+
+namespace paceline::dashboard {
+namespace {
+
+template <arrow::Result<Response> (Api::*kAnswer)(const Call&)>
+arrow::Result<Response> answer(Api& api, const Call& call) {
+  return (api.*kAnswer)(call);
+}
+
+Json any_object() {
+  return {{"type", "object"}};
+}
+
+constexpr const char* kJson = "application/json";
+constexpr const char* kText = "text/plain; charset=utf-8";
+
+const std::vector<Parameter>& no_query() {
+  static const std::vector<Parameter> none;
+  return none;
+}
+
+std::vector<Route> all_routes() {
+  return {
+      {"GET", "/healthz", "health", "\"ok\": the server answers", Needs::nothing, no_query(), kText, nullptr, nullptr,
+       answer<&Api::health>},
+      {"POST", "/api/v1/session", "openSession",
+       "Exchanges the code that `paceline dashboard` printed for the cookie of a session. A code works once",
+       Needs::nothing, no_query(), kJson, schema_of<CodeRequest>, schema_of<SessionAnswer>, answer<&Api::open_session>},
+      {"GET", "/api/v1/session", "session", "Whose runs these are, and whether runs can be changed from here",
+       Needs::session, no_query(), kJson, nullptr, schema_of<SessionAnswer>, answer<&Api::session>},
+      {"GET", "/api/v1/openapi.json", "description", "This description", Needs::session, no_query(), kJson, nullptr,
+       any_object, answer<&Api::description>},
+      {"GET",
+       "/api/v1/runs",
+       "listRuns",
+       "Runs, the last opened first, as `paceline list --json` has them",
+       Needs::session,
+       {{"state", "string", "Only runs in this state, as `paceline list --state` takes it"},
+        {"q", "string", "Only runs with this text in name or location, in letters of any case"},
+        {"sort", "string",
+         "name, state, since, created, opened, host, world_size or report; with - before it the "
+         "largest first"},
+        {"limit", "integer", "At most so many, from 1 to 1000; default 100"},
+        {"cursor", "string", "`next` of the page before"}},
+       kJson,
+       nullptr,
+       schema_of<RunsAnswer>,
+       answer<&Api::list_runs>},
+      {"GET", "/api/v1/runs/{id}", "showRun", "One run, as `paceline show RUN --json` has it", Needs::session,
+       no_query(), kJson, nullptr, schema_of<views::RunSummary>, answer<&Api::show_run>},
+      {"GET",
+       "/api/v1/runs/{id}/metrics",
+       "metrics",
+       "The names of all metrics, and the curves of some, over the whole history. Names that the run does not have are "
+       "left out. Numbers that are not finite are the texts NaN, Infinity and -Infinity",
+       Needs::session,
+       {{"names", "string", "Names of metrics with commas between them; none: no curves"},
+        {"points", "integer", "Points of a curve at most, from 1 to 10000; default 800"},
+        {"from", "integer", "The first report"},
+        {"to", "integer", "The last report"}},
+       kJson,
+       nullptr,
+       schema_of<MetricsAnswer>,
+       answer<&Api::metrics>},
+      {"GET", "/api/v1/runs/{id}/logs", "logs", "Which logs there are", Needs::session, no_query(), kJson, nullptr,
+       schema_of<LogsAnswer>, answer<&Api::logs>},
+      {"GET",
+       "/api/v1/runs/{id}/logs/{stream}",
+       "log",
+       "A part of a log, in whole lines where there are any",
+       Needs::session,
+       {{"offset", "integer", "The first byte; a negative one counts from the end; default 0"},
+        {"limit", "integer", "Bytes at most, from 1 to 1048576; default 65536"},
+        {"grep", "string", "Only lines with this text, in letters of any case"}},
+       kJson,
+       nullptr,
+       schema_of<views::LogPart>,
+       answer<&Api::log>},
+      {"GET",
+       "/api/v1/runs/{id}/events",
+       "events",
+       "The last 1000 events of the run's journal",
+       Needs::session,
+       {{"after", "integer", "Only events behind this sequence"},
+        {"limit", "integer", "At most so many, from 1 to 1000; default 1000"}},
+       kJson,
+       nullptr,
+       schema_of<EventsAnswer>,
+       answer<&Api::events>},
+      {"GET", "/api/v1/runs/{id}/checkpoints", "checkpoints",
+       "Published checkpoints, as `paceline checkpoint ls RUN --json` has them", Needs::session, no_query(), kJson,
+       nullptr, schema_of<CheckpointsAnswer>, answer<&Api::checkpoints>},
+      {"GET", "/api/v1/runs/{id}/collectives", "collectives",
+       "The ranks' last collectives, as `paceline show RUN --collectives --json` has them", Needs::session, no_query(),
+       kJson, nullptr, schema_of<views::CollectivesSummary>, answer<&Api::collectives>},
+      {"POST", "/api/v1/runs/{id}/actions", "act",
+       "\"stop\" asks the run to stop (the third time its workers are killed); \"stacks\" gives what every thread of "
+       "its workers is doing. Refused with --read-only",
+       Needs::session, no_query(), kJson, schema_of<ActionRequest>, schema_of<ActionAnswer>, answer<&Api::act>},
+      {"GET",
+       "/api/v1/stream",
+       "stream",
+       "Server-sent events of topics, four times a second at most: snapshot {topic, value}, delta {topic, set, "
+       "removed}, "
+       "gap {topic}, bye",
+       Needs::session,
+       {{"topics", "string", "With commas between them: runs (the last hundred by id), run:ID (as showRun)"}},
+       "text/event-stream",
+       nullptr,
+       nullptr,
+       answer<&Api::stream>},
+      {"GET", "/metrics", "prometheus", "For Prometheus; also with the token of the file metrics_token",
+       Needs::session_or_token, no_query(), "text/plain; version=0.0.4; charset=utf-8", nullptr, nullptr,
+       answer<&Api::prometheus>},
+  };
+}
+
+}  // namespace
+
+std::span<const Route> routes() {
+  static const std::vector<Route> all = all_routes();
+  return all;
+}
+
+bool matches(const Route& route, const std::vector<std::string>& path, std::map<std::string, std::string>& parts) {
+  std::string_view rest = route.path;
+  parts.clear();
+  for (const std::string& segment : path) {
+    if (!rest.starts_with('/')) return false;
+    rest.remove_prefix(1);
+    const std::string_view wanted = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(wanted.size());
+    if (wanted.starts_with('{')) {
+      parts[std::string(wanted.substr(1, wanted.size() - 2))] = segment;
+    } else if (wanted != segment) {
+      return false;
+    }
+  }
+  return rest.empty();
+}
+
+}  // namespace paceline::dashboard

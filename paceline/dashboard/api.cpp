@@ -67,8 +67,12 @@ arrow::Result<Response> Api::open_session(const Call& call) {
     return problem(401, "the code is wrong, or was used", "use the last one that `paceline dashboard` has printed");
   }
   ARROW_ASSIGN_OR_RAISE(Response response, session(call));
-  response.headers.emplace_back("Set-Cookie",
-                                sessions_.cookie_name() + "=" + *cookie + "; Path=/; HttpOnly; SameSite=Strict");
+  // Through a proxy, others may live at its host: the cookie goes to the dashboard alone.
+  const bool is_outside = options_.site.is_given() && call.request.header("origin") == options_.site.origin;
+  const bool is_secure = is_outside && options_.site.origin.starts_with("https:");
+  response.headers.emplace_back("Set-Cookie", sessions_.cookie_name() + "=" + *cookie +
+                                                  "; Path=" + (is_outside ? options_.site.path : "/") +
+                                                  "; HttpOnly; SameSite=Strict" + (is_secure ? "; Secure" : ""));
   record("opened a session for " + call.request.peer);
   return response;
 }

@@ -13,6 +13,7 @@
 #include "paceline/dashboard/routes.h"
 #include "paceline/dashboard/run_book.h"
 #include "paceline/dashboard/sessions.h"
+#include "paceline/dashboard/site.h"
 
 namespace paceline::dashboard {
 
@@ -20,6 +21,8 @@ class Api {
  public:
   struct Options {
     bool read_only = false;
+    /// Where browsers have it behind a proxy.
+    Site site = {};
     /// Told of everything that changes a run, or is refused.
     std::function<void(const std::string& what)> record = {};
   };

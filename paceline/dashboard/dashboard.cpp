@@ -28,15 +28,19 @@ class RunningDashboard final : public Dashboard {
     if (!options_.web_root.empty()) {
       ARROW_ASSIGN_OR_RAISE(assets_, folder_assets(options_.web_root));
     }
+    if (!options_.external_url.empty()) {
+      ARROW_ASSIGN_OR_RAISE(site_, parse_site(options_.external_url));
+    }
     ARROW_ASSIGN_OR_RAISE(sessions_, Sessions::create([this](const std::string& code) {
                             tell("opened; to open it once more: " + address(code));
                           }));
     api_ = std::make_unique<Api>(
-        runs_, *sessions_, Api::Options{.read_only = options_.read_only, .record = [this](const std::string& what) {
-                                          log_.info(track::printable(what));
-                                          tell(track::printable(what));
-                                        }});
-    router_ = std::make_unique<Router>(*api_, *sessions_, *assets_, token);
+        runs_, *sessions_,
+        Api::Options{.read_only = options_.read_only, .site = site_, .record = [this](const std::string& what) {
+                       log_.info(track::printable(what));
+                       tell(track::printable(what));
+                     }});
+    router_ = std::make_unique<Router>(*api_, *sessions_, *assets_, token, site_);
     feed_ = std::make_unique<Feed>([this](const std::string& topic) { return api_->look(topic); });
     ARROW_RETURN_NOT_OK(listen());
     sessions_->name_cookie(server_->port());
@@ -68,6 +72,7 @@ class RunningDashboard final : public Dashboard {
     return arrow::Status::OK();
   }
   std::string address(const std::string& code) const {
+    if (site_.is_given()) return site_.origin + site_.path + "#code=" + code;
     const bool is_version_6 = options_.address.find(':') != std::string::npos;
     const std::string host = is_version_6 ? "[" + options_.address + "]" : options_.address;
     return "http://" + host + ":" + std::to_string(server_->port()) + "/#code=" + code;
@@ -80,6 +85,7 @@ class RunningDashboard final : public Dashboard {
   Log log_;
   std::string token_file_;
   RunBook runs_;
+  Site site_;
   std::unique_ptr<Assets> assets_;
   std::unique_ptr<Sessions> sessions_;
   std::unique_ptr<Api> api_;

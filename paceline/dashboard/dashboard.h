@@ -28,6 +28,8 @@ struct DashboardOptions {
   /// Absolute paths or URIs: only runs in these; empty: all that the run store knows.
   std::vector<std::string> storage_paths;
   bool read_only = false;
+  /// Where browsers have it behind a reverse proxy on this machine (site.h); "": nowhere else.
+  std::string external_url;
   /// The folder with the files of the page; "": those in the program.
   std::string web_root;
   /// Told what a user at the terminal should see: what was done, and the address with the next code. On any thread.
@@ -41,7 +43,7 @@ class Dashboard {
   static arrow::Result<std::unique_ptr<Dashboard>> start(DashboardOptions options);
   virtual ~Dashboard() = default;
 
-  /// "http://127.0.0.1:8265/#code=…": opens one session.
+  /// "http://127.0.0.1:8265/#code=…", or at the external URL: opens one session.
   virtual std::string url() const = 0;
   virtual uint16_t port() const = 0;
   /// The file with the token for /metrics.

@@ -5,7 +5,8 @@
 namespace paceline::dashboard {
 namespace {
 
-constexpr const char* kThisSite = "open the dashboard by the address that `paceline dashboard` prints";
+constexpr const char* kThisSite =
+    "open the dashboard by the address that `paceline dashboard` prints; behind a proxy, it needs --external-url";
 
 std::string quoted(const std::optional<std::string_view>& value) {
   return value ? "\"" + std::string(*value) + "\"" : "none, or several";
@@ -22,7 +23,7 @@ bool is_loopback_host(std::string_view host) {
   return (port.empty() || has_port) && (name == "localhost" || name == "127.0.0.1" || name == "[::1]");
 }
 
-std::optional<Response> refuse_stranger(const Request& request) {
+std::optional<Response> refuse_stranger(const Request& request, const Site& site) {
   if (request.method != "GET" && request.method != "HEAD" && request.method != "POST") {
     Response response =
         problem(405, "the dashboard does not answer " + request.method, "it answers GET, HEAD and POST");
@@ -31,27 +32,28 @@ std::optional<Response> refuse_stranger(const Request& request) {
   }
   const auto host = request.header("host");
   if (!host) return problem(400, "the request has no Host header, or several", "send one");
-  if (!is_loopback_host(*host)) {
+  if (!is_loopback_host(*host) && !(site.is_given() && *host == site.host)) {
     return problem(403, "the request is for the host " + quoted(host) + ", which this dashboard is not", kThisSite);
   }
   return std::nullopt;
 }
 
-std::optional<Response> refuse_other_site(const Request& request) {
+std::optional<Response> refuse_other_site(const Request& request, const Site& site) {
   const auto is_given = [&request](std::string_view name) {
     return std::ranges::any_of(request.headers, [name](const auto& header) { return header.first == name; });
   };
   if (is_given("origin")) {
     const auto origin = request.header("origin");
-    const std::string own = "http://" + std::string(request.header("host").value_or(""));
-    if (!origin || *origin != own) {
+    const std::string host(request.header("host").value_or(""));
+    const std::string own = site.is_given() && host == site.host ? site.origin : "http://" + host;
+    if (!origin || !(*origin == own || (site.is_given() && *origin == site.origin))) {
       return problem(403, "the request comes from a page of another site, " + quoted(origin), kThisSite);
     }
   }
   if (is_given("sec-fetch-site")) {
-    const auto site = request.header("sec-fetch-site");
-    if (!site || (*site != "same-origin" && *site != "none")) {
-      return problem(403, "the request comes from a page of another site (Sec-Fetch-Site " + quoted(site) + ")",
+    const auto from = request.header("sec-fetch-site");
+    if (!from || (*from != "same-origin" && *from != "none")) {
+      return problem(403, "the request comes from a page of another site (Sec-Fetch-Site " + quoted(from) + ")",
                      kThisSite);
     }
   }

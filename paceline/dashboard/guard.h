@@ -1,14 +1,15 @@
 // The first look at a request, before anything is read for it: may a browser's page, or a program, ask this here at
 // all?
 //
-// Against DNS rebinding the Host must be a name of this machine's loopback; against pages of other sites, what the
-// browser says of where a request comes from (Origin, Sec-Fetch-Site) must be this site; and what changes anything
-// needs a header that no form can send. Everything that is not listed is refused. Pure.
+// Against DNS rebinding the Host must be a name of this machine's loopback, or that of the proxy; against pages of
+// other sites, what the browser says of where a request comes from (Origin, Sec-Fetch-Site) must be this site; and what
+// changes anything needs a header that no form can send. Everything that is not listed is refused. Pure.
 #pragma once
 
 #include <optional>
 
 #include "paceline/dashboard/message.h"
+#include "paceline/dashboard/site.h"
 
 namespace paceline::dashboard {
 
@@ -16,9 +17,9 @@ namespace paceline::dashboard {
 inline constexpr const char* kOwnHeader = "x-paceline";
 
 /// The refusal of any request whose method or host is not allowed: 405, 400, 403.
-std::optional<Response> refuse_stranger(const Request& request);
+std::optional<Response> refuse_stranger(const Request& request, const Site& site = {});
 /// The refusal of one that a page of another site makes: 403.
-std::optional<Response> refuse_other_site(const Request& request);
+std::optional<Response> refuse_other_site(const Request& request, const Site& site = {});
 /// The refusal of a POST without kOwnHeader: 403.
 std::optional<Response> refuse_form(const Request& request);
 

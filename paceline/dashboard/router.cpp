@@ -1,5 +1,6 @@
 #include "paceline/dashboard/router.h"
 
+#include <algorithm>
 #include <exception>
 
 #include "paceline/core/spelling.h"
@@ -31,6 +32,23 @@ Response wrong_method(const std::string& allowed) {
   return response;
 }
 
+// Whether the path began with the prefix, which is not empty, and now does not.
+bool drop_prefix(std::vector<std::string>& path, const std::vector<std::string>& prefix) {
+  if (prefix.empty() || path.size() < prefix.size() || !std::equal(prefix.begin(), prefix.end(), path.begin())) {
+    return false;
+  }
+  path.erase(path.begin(), path.begin() + std::ssize(prefix));
+  return true;
+}
+
+bool is_of_folder(std::string_view target) {
+  return target.substr(0, target.find('?')).ends_with('/');
+}
+
+Response moved_to(const std::string& path) {
+  return {.status = 308, .content_type = "text/plain", .headers = {{"Location", path}}};
+}
+
 // A name for a file of the page: "fonts/a.woff2".
 std::string joined(const std::vector<std::string>& path) {
   std::string name;
@@ -52,9 +70,12 @@ Response Router::answer(const Request& request) const {
 }
 
 Response Router::answer_unguarded(const Request& request) const {
-  if (auto refusal = refuse_stranger(request)) return *std::move(refusal);
-  const auto target = parse_target(request.target);
+  if (auto refusal = refuse_stranger(request, site_)) return *std::move(refusal);
+  auto target = parse_target(request.target);
   if (!target.ok()) return problem(target.status());
+  if (drop_prefix(target->path, site_.prefix) && target->path.empty() && !is_of_folder(request.target)) {
+    return moved_to(site_.path);  // addresses in the page are relative to its folder
+  }
   return is_of_interface(target->path) ? answer_interface(request, *target) : answer_page(request, *target);
 }
 
@@ -68,7 +89,7 @@ std::optional<Response> Router::refuse_without(Needs needs, const Request& reque
 }
 
 Response Router::answer_interface(const Request& request, const Target& target) const {
-  if (auto refusal = refuse_other_site(request)) return *std::move(refusal);
+  if (auto refusal = refuse_other_site(request, site_)) return *std::move(refusal);
   const std::string method = request.method == "HEAD" ? "GET" : request.method;
   std::string allowed, who;
   std::map<std::string, std::string> parts;
@@ -98,9 +119,7 @@ Response Router::answer_interface(const Request& request, const Target& target) 
 
 Response Router::answer_page(const Request& request, const Target& target) const {
   if (request.method == "POST") return wrong_method("GET, HEAD");
-  const bool is_file = !target.path.empty() && target.path.back().find('.') != std::string::npos;
-  // Any other address is one of the page's own: it shows what is meant.
-  const auto asset = assets_.find(is_file ? joined(target.path) : "index.html");
+  const auto asset = assets_.find(target.path.empty() ? "index.html" : joined(target.path));
   if (!asset) return problem(404, "the page has no such file", "open /");
   Response response{.content_type = asset->content_type,
                     .headers = {{"ETag", asset->etag}, {"Cache-Control", asset->cache_control}}};

@@ -10,14 +10,16 @@
 #include "paceline/dashboard/assets.h"
 #include "paceline/dashboard/message.h"
 #include "paceline/dashboard/sessions.h"
+#include "paceline/dashboard/site.h"
 
 namespace paceline::dashboard {
 
 class Router {
  public:
-  /// All must outlive it. `token`: what reads /metrics without a session.
-  Router(Api& api, const Sessions& sessions, const Assets& assets, std::string token)
-      : api_(api), sessions_(sessions), assets_(assets), token_(std::move(token)) {}
+  /// All must outlive it. `token`: what reads /metrics without a session. `site`: where browsers have it behind a
+  /// proxy.
+  Router(Api& api, const Sessions& sessions, const Assets& assets, std::string token, Site site = {})
+      : api_(api), sessions_(sessions), assets_(assets), token_(std::move(token)), site_(std::move(site)) {}
 
   /// Never throws. An answer to HEAD has its body still: who sends it leaves that out.
   Response answer(const Request& request) const;
@@ -32,6 +34,7 @@ class Router {
   const Sessions& sessions_;
   const Assets& assets_;
   std::string token_;
+  Site site_;
 };
 
 }  // namespace paceline::dashboard

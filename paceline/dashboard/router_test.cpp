@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pair;
 
 class RouterTest : public ServedRunsTest {};
@@ -27,7 +28,7 @@ TEST_F(RouterTest, OnlyThePublicIsOpenWithoutASession) {
   const std::string id = finished("mnist");
   EXPECT_EQ(ask("GET", "/healthz").body, "ok\n");
   EXPECT_EQ(ask("GET", "/").status, 200);
-  EXPECT_EQ(ask("GET", "/runs/" + id).status, 200) << "an address of the page's own";
+  EXPECT_EQ(ask("GET", "/runs/" + id).status, 404) << "what the page shows stands behind '#', which nobody sends";
   for (const char* target : {"/api/v1/runs", "/api/v1/session", "/api/v1/openapi.json", "/metrics", "/api",
                              "/api/v1/stream?topics=runs", "/api/v1/nothing"}) {
     const Response response = ask("GET", target);
@@ -88,6 +89,53 @@ TEST_F(RouterTest, AnotherSiteIsRefused) {
   EXPECT_EQ(with("sec-fetch-site", "same-site"), 403) << "another port of this machine";
   EXPECT_EQ(with("sec-fetch-site", "same-origin"), 200);
   EXPECT_EQ(ask("POST", "/api/v1/session", {{"origin", "http://evil.example"}}, "{}").status, 403);
+}
+
+class ProxiedRouterTest : public RouterTest {
+ protected:
+  ProxiedRouterTest() {
+    const Site site = parse_site("https://train.example/tools/paceline").ValueOrDie();
+    serve({.site = site});
+    router_ = std::make_unique<Router>(*api_, *sessions_, *assets_, kToken, site);
+  }
+};
+
+TEST_F(ProxiedRouterTest, ItsHostAndOriginAreTakenToo) {
+  EXPECT_EQ(ask("GET", "/healthz", {{"host", "train.example"}}).status, 200);
+  EXPECT_EQ(ask("GET", "/healthz").status, 200) << "the loopback stays";
+  EXPECT_EQ(ask("GET", "/healthz", {{"host", "evil.example"}}).status, 403);
+  const auto from = [this](const char* host, const char* origin) {
+    return ask_in_session("GET", "/api/v1/runs").status == 200
+               ? ask("GET", "/api/v1/runs", {{"cookie", cookie_}, {"host", host}, {"origin", origin}}).status
+               : 0;
+  };
+  EXPECT_EQ(from("train.example", "https://train.example"), 200);
+  EXPECT_EQ(from("127.0.0.1:8265", "https://train.example"), 200) << "many proxies set the host";
+  EXPECT_EQ(from("train.example", "http://evil.example"), 403);
+  EXPECT_EQ(from("train.example", "http://train.example"), 403) << "who is on the network can make that one";
+  EXPECT_EQ(from("127.0.0.1:8265", "https://train.example.evil.example"), 403);
+}
+
+TEST_F(ProxiedRouterTest, ThePrefixMayBeThereOrNot) {
+  EXPECT_EQ(ask("GET", "/tools/paceline/").body, ask("GET", "/").body);
+  EXPECT_EQ(ask("GET", "/tools/paceline/healthz").body, "ok\n");
+  EXPECT_EQ(ask("GET", "/tools/paceline/api/v1/runs").status, 401);
+  EXPECT_EQ(ask("GET", "/tools/healthz").status, 404);
+  const Response moved = ask("GET", "/tools/paceline");
+  EXPECT_EQ(moved.status, 308);
+  EXPECT_THAT(moved.headers, Contains(Pair("Location", "/tools/paceline/")));
+}
+
+TEST_F(ProxiedRouterTest, TheCookieGoesToItAlone) {
+  const auto cookie_for = [this](const char* origin) {
+    const std::string body = Json{{"code", sessions_->code()}}.dump();
+    const Response response = ask("POST", "/api/v1/session", {{"origin", origin}}, body);
+    EXPECT_EQ(response.status, 200) << response.body;
+    const auto cookie = std::ranges::find(response.headers, "Set-Cookie", [](const auto& one) { return one.first; });
+    return cookie == response.headers.end() ? std::string() : cookie->second;
+  };
+  EXPECT_THAT(cookie_for("https://train.example"), AllOf(HasSubstr("; Path=/tools/paceline/;"), HasSubstr("; Secure")));
+  EXPECT_THAT(cookie_for("http://127.0.0.1:8265"), AllOf(HasSubstr("; Path=/;"), Not(HasSubstr("Secure"))));
 }
 
 TEST_F(RouterTest, AFormCanChangeNothing) {

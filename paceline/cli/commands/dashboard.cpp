@@ -1,4 +1,5 @@
-// paceline dashboard [--storage-path PATH…] [--host ADDRESS] [--port N] [--read-only] [--web-root FOLDER]
+// paceline dashboard [--storage-path PATH…] [--host ADDRESS] [--port N] [--external-url URL] [--read-only]
+// [--web-root FOLDER]
 #include "paceline/dashboard/dashboard.h"
 
 #include <array>
@@ -68,6 +69,9 @@ arrow::Status serve(const DashboardFlags& flags) {
   {
     const EndSignals signals;
     ARROW_ASSIGN_OR_RAISE(running, dashboard::Dashboard::start(std::move(options)));
+    if (!flags.options.external_url.empty()) {
+      tell("listens at " + flags.options.address + ":" + std::to_string(running->port()) + ", for the proxy");
+    }
     tell("open " + running->url());
     tell("Prometheus reads /metrics with the token in " + running->token_file() + "; Ctrl-C ends this");
     signals.wait();
@@ -99,6 +103,10 @@ void add_dashboard(CLI::App& program, int& exit_code) {
       command->add_option("--port", *port, "Port to listen at; default: 8265, or any that is free where that is taken")
           ->check(CLI::Validator(CLI::Range(0, 65535)).description(""))
           ->type_name("N");
+  command
+      ->add_option("--external-url", flags->options.external_url,
+                   "Address at which a reverse proxy on this machine has it: https://HOST/PREFIX")
+      ->type_name("URL");
   command->add_flag("--read-only", flags->options.read_only, "Refuse to stop runs, and all else that changes any");
   command->add_option("--web-root", flags->options.web_root, "Serve the page's files from this folder, to work on them")
       ->type_name("FOLDER");

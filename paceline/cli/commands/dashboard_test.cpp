@@ -54,6 +54,13 @@ TEST_F(DashboardCommandTest, PrintsItsAddressAndEndsWithASignal) {
   }
 }
 
+TEST_F(DashboardCommandTest, BehindAProxyItsAddressIsThatOfTheProxy) {
+  Started dashboard("--port 0 --external-url https://train.example/paceline");
+  EXPECT_THAT(dashboard.line(), ::testing::MatchesRegex(".* listens at 127\\.0\\.0\\.1:[0-9]+, for the proxy\n"));
+  EXPECT_THAT(dashboard.line(), HasSubstr("open https://train.example/paceline/#code="));
+  EXPECT_EQ(dashboard.end(SIGTERM), kDone);
+}
+
 TEST_F(DashboardCommandTest, SaysWhatIsWrong) {
   const auto fails = [](const std::string& arguments, int exit_code, const char* what) {
     const Outcome outcome = run_program("dashboard " + arguments);
@@ -64,6 +71,7 @@ TEST_F(DashboardCommandTest, SaysWhatIsWrong) {
   fails("--prot 1", kWrongUse, "did you mean \"--port\"?");
   fails("--port 65536", kWrongUse, "--port");
   fails("--port x", kWrongUse, "--port");
+  fails("--external-url http://train.example/", kFailed, "not encrypted");
   fails("--web-root /no/such/folder", kFailed, "/no/such/folder is no folder");
   fails("extra", kWrongUse, "takes no further argument \"extra\"");
 }

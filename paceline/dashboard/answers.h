@@ -8,6 +8,7 @@
 #include "paceline/stacks/stack.h"
 #include "paceline/views/checkpoint_list.h"
 #include "paceline/views/log_streams.h"
+#include "paceline/views/run_configuration.h"
 #include "paceline/views/run_list.h"
 
 namespace paceline::dashboard {

@@ -1,10 +1,10 @@
 #include "paceline/dashboard/api.h"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <functional>
+#include <array>
 #include <limits>
 
 #include "paceline/core/json.h"
@@ -13,6 +13,7 @@
 #include "paceline/dashboard/problem.h"
 #include "paceline/dashboard/prometheus.h"
 #include "paceline/run/working_folder.h"
+#include "paceline/views/run_configuration.h"
 #include "paceline/views/shown_run.h"
 
 namespace paceline::dashboard {
@@ -25,6 +26,14 @@ constexpr int64_t kMostReports = std::numeric_limits<int64_t>::max();
 template <class T>
 Response json_response(const T& value) {
   return {.body = encode_json(value)};
+}
+
+std::string user_name() {
+  passwd entry{}, *found = nullptr;
+  std::array<char, 4096> buffer{};
+  const bool is_known =
+      ::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr;
+  return is_known ? entry.pw_name : std::to_string(::geteuid());
 }
 
 // What stands in the body. Invalid for what is no JSON, lacks nothing, but has what nobody takes.
@@ -53,6 +62,28 @@ std::vector<std::string> parts_of(const std::string& list) {
   return parts;
 }
 
+// Those of the names, which are sorted, that stand in the list with commas between them. A name may have commas itself:
+// of several that fit, the longest is meant.
+std::vector<std::string> chosen_names(const std::string& list, const std::vector<std::string>& names) {
+  size_t longest = 0;
+  for (const std::string& name : names) longest = std::max(longest, name.size());
+  std::vector<std::string> chosen;
+  for (size_t begin = 0, next = 0; begin < list.size(); begin = next + 1) {
+    next = std::min(list.find(',', begin), list.size());
+    std::string found;
+    for (size_t end = next; end - begin <= longest; end = std::min(list.find(',', end + 1), list.size())) {
+      const std::string name = list.substr(begin, end - begin);
+      if (std::ranges::binary_search(names, name)) {
+        found = name;
+        next = end;
+      }
+      if (end == list.size()) break;
+    }
+    if (!found.empty()) chosen.push_back(found);
+  }
+  return chosen;
+}
+
 }  // namespace
 
 arrow::Result<Response> Api::health(const Call& call) {
@@ -78,10 +109,9 @@ arrow::Result<Response> Api::open_session(const Call& call) {
 }
 
 arrow::Result<Response> Api::session(const Call& call) {
-  const char* const user = std::getenv("USER");
   return json_response(SessionAnswer{.version = PACELINE_VERSION,
                                      .host = host_name(),
-                                     .user = user != nullptr ? user : std::to_string(::geteuid()),
+                                     .user = user_name(),
                                      .read_only = options_.read_only,
                                      .storage_paths = runs_.storage_paths()});
 }
@@ -122,16 +152,10 @@ arrow::Result<Response> Api::metrics(const Call& call) {
   const std::string wanted = call.query.text("names");
   std::vector<std::string> names;
   Json series = Json::object();
-  // A name may have a comma itself.
-  const auto chosen = [&] {
-    const auto has = [&names](const std::string& name) { return std::ranges::binary_search(names, name); };
-    std::vector<std::string> chosen = has(wanted) ? std::vector{wanted} : parts_of(wanted);
-    std::erase_if(chosen, std::not_fn(has));
-    return chosen;
-  };
   ARROW_RETURN_NOT_OK(runs_.with_curves(call.part("id"), [&](const views::MetricCurves& curves) {
     names = curves.names();
-    for (const std::string& name : chosen()) series[name] = views::curve_json(curves.curve(name, range));
+    for (const std::string& name : chosen_names(wanted, names))
+      series[name] = views::curve_json(curves.curve(name, range));
     return arrow::Status::OK();
   }));
   if (names.empty()) {  // there is no history, or not any more
@@ -139,7 +163,7 @@ arrow::Result<Response> Api::metrics(const Call& call) {
       for (const auto& [name, metric] : record.metrics) {
         if (metric.series.count() > 0) names.push_back(name);
       }
-      for (const std::string& name : chosen()) {
+      for (const std::string& name : chosen_names(wanted, names)) {
         series[name] = views::curve_json(views::stored_curve(record.metrics.at(name).series));
       }
       return arrow::Status::OK();
@@ -160,6 +184,7 @@ arrow::Result<Response> Api::logs(const Call& call) {
 arrow::Result<Response> Api::log(const Call& call) {
   views::LogRange range{.grep = call.query.text("grep")};
   ARROW_ASSIGN_OR_RAISE(range.offset, call.query.number("offset", 0, -kMostReports, kMostReports));
+  ARROW_ASSIGN_OR_RAISE(range.before, call.query.number("before", kMostReports, 0, kMostReports));
   ARROW_ASSIGN_OR_RAISE(range.limit, call.query.number("limit", range.limit, 1, views::kMostLogBytes));
   ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
   ARROW_ASSIGN_OR_RAISE(const views::LogPart part, views::read_log(folder, call.part("stream"), range));
@@ -190,6 +215,12 @@ arrow::Result<Response> Api::collectives(const Call& call) {
   ARROW_ASSIGN_OR_RAISE(const track::RunRow run, row_of(call.part("id")));
   ARROW_ASSIGN_OR_RAISE(const views::CollectivesSummary summary, views::shown_collectives(run));
   return json_response(summary);
+}
+
+arrow::Result<Response> Api::configuration(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
+  ARROW_ASSIGN_OR_RAISE(const views::RunConfiguration configuration, views::run_configuration(folder));
+  return json_response(configuration);
 }
 
 arrow::Result<ActionAnswer> Api::carry_out(const ActionRequest& request, const track::RunRow& run,

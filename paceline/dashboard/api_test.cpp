@@ -72,6 +72,7 @@ TEST_F(ApiTest, MetricsHaveTheWholeHistory) {
   EXPECT_EQ(zoomed["report"], Json({15, 20}));
   EXPECT_EQ(zoomed["min"], Json({11.0, 16.0}));
   EXPECT_EQ(get(metrics + "?names=a%2Cb")["series"]["a,b"]["last"].size(), 800u);
+  EXPECT_EQ(get(metrics + "?names=x,a,b,loss,,a&points=1")["series"].size(), 2u) << "a name may have commas";
 }
 
 TEST_F(ApiTest, LogsComeInParts) {
@@ -82,6 +83,13 @@ TEST_F(ApiTest, LogsComeInParts) {
             Json({{"text", "second\n"}, {"offset", 6}, {"next", 13}, {"size", 13}}));
   EXPECT_EQ(get(logs + "/controller?grep=SEC")["text"], "second\n");
   EXPECT_EQ(ask_in_session("GET", logs + "/worker_9").status, 404);
+}
+
+TEST_F(ApiTest, TheConfigurationIsThatOfTheLastDriver) {
+  const std::string id = finished("mnist");
+  EXPECT_EQ(get("/api/v1/runs/" + id + "/configuration")["options"]["max_failures"], 1);
+  std::filesystem::remove_all(folder("mnist"));
+  EXPECT_EQ(get("/api/v1/runs/" + id + "/configuration")["options"], Json::object()) << "nobody has it any more";
 }
 
 TEST_F(ApiTest, AnActionOnARunThatIsOverIsRefused) {

@@ -75,6 +75,7 @@ std::vector<Route> all_routes() {
        "A part of a log, in whole lines where there are any",
        Needs::session,
        {{"offset", "integer", "The first byte; a negative one counts from the end; default 0"},
+        {"before", "integer", "Instead: the last lines before this byte, which begins a line"},
         {"limit", "integer", "Bytes at most, from 1 to 1048576; default 65536"},
         {"grep", "string", "Only lines with this text, in letters of any case"}},
        kJson,
@@ -98,6 +99,8 @@ std::vector<Route> all_routes() {
       {"GET", "/api/v1/runs/{id}/collectives", "collectives",
        "The ranks' last collectives, as `paceline show RUN --collectives --json` has them", Needs::session, no_query(),
        kJson, nullptr, schema_of<views::CollectivesSummary>, answer<&Api::collectives>},
+      {"GET", "/api/v1/runs/{id}/configuration", "configuration", "What the run was opened with, by its last driver",
+       Needs::session, no_query(), kJson, nullptr, schema_of<views::RunConfiguration>, answer<&Api::configuration>},
       {"POST", "/api/v1/runs/{id}/actions", "act",
        "\"stop\" asks the run to stop (the third time its workers are killed); \"stacks\" gives what every thread of "
        "its workers is doing. Refused with --read-only",

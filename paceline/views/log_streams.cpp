@@ -140,19 +140,22 @@ arrow::Result<LogPart> read_log(const std::string& run_folder, const std::string
   struct stat what{};
   if (::fstat(log.get(), &what) != 0) return errno_status("asking for the size of log " + stream);
   LogPart part{.size = what.st_size};
-  const bool from_end = range.offset < 0;
-  part.offset = from_end ? std::max<int64_t>(0, part.size + range.offset) : std::min(range.offset, part.size);
   const int64_t limit = std::clamp<int64_t>(range.limit, 1, kMostLogBytes);
   const int64_t wanted = range.grep.empty() ? limit : kMostSearched;
-  ARROW_ASSIGN_OR_RAISE(std::string bytes, read_at(log, part.offset, std::min(wanted, part.size - part.offset)));
+  const bool has_end = range.before != LogRange{}.before;
+  const int64_t last = std::clamp<int64_t>(range.before, 0, part.size);
+  const int64_t offset = has_end ? last - std::min(wanted, last) : range.offset;
+  const bool from_end = has_end || offset < 0;
+  part.offset = offset < 0 ? std::max<int64_t>(0, part.size + offset) : std::min(offset, part.size);
+  ARROW_ASSIGN_OR_RAISE(std::string bytes, read_at(log, part.offset, std::min(wanted, last - part.offset)));
   if (from_end && part.offset > 0) {
     const size_t newline = bytes.find('\n');
-    const size_t skipped = newline == std::string::npos ? 0 : newline + 1;
+    const size_t skipped = newline == std::string::npos || newline + 1 == bytes.size() ? 0 : newline + 1;
     bytes.erase(0, skipped);
     part.offset += static_cast<int64_t>(skipped);
   }
   // A line that is longer than what was read is given in parts.
-  const bool is_cut = part.offset + std::ssize(bytes) < part.size;
+  const bool is_cut = part.offset + std::ssize(bytes) < last;
   if (const size_t newline = bytes.rfind('\n'); is_cut && newline != std::string::npos) bytes.resize(newline + 1);
   size_t end = bytes.size();
   part.text = readable(range.grep.empty() ? bytes : grep(bytes, range.grep, limit, end));

@@ -8,6 +8,7 @@
 #include <arrow/result.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ arrow::Result<std::vector<LogStream>> log_streams(const track::RunRecord& record
 struct LogRange {
   /// Bytes from its beginning; a negative one counts from its end, and begins with a whole line.
   int64_t offset = 0;
+  /// Only what stands before this byte, the beginning of a line. With one that is not the default, what is read are the
+  /// last whole lines before it, and `offset` is not looked at.
+  int64_t before = std::numeric_limits<int64_t>::max();
   /// Bytes at most; what is read ends with a whole line, where there is one.
   int64_t limit = 65536;
   /// Only lines with this text, in letters of any case; then `limit` bounds what is given, and kMostSearched what is

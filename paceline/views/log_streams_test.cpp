@@ -54,6 +54,11 @@ TEST_F(LogStreams, AreReadInWholeLines) {
   EXPECT_EQ(part({.offset = 4, .limit = 6}), (LogPart{"two\n", 4, 8, 14}));
   EXPECT_EQ(part({.offset = 8, .limit = 3}), (LogPart{"Thr", 8, 11, 14})) << "a long line comes in parts";
   EXPECT_EQ(part({.offset = -8}), (LogPart{"Three\n", 8, 14, 14}));
+  EXPECT_EQ(part({.before = 8}), (LogPart{"one\ntwo\n", 0, 8, 14}));
+  EXPECT_EQ(part({.before = 8, .limit = 6}), (LogPart{"two\n", 4, 8, 14})) << "only whole lines";
+  EXPECT_EQ(part({.before = 14, .limit = 3}), (LogPart{"ee\n", 11, 14, 14})) << "a long line comes in parts";
+  EXPECT_EQ(part({.before = 0}), (LogPart{"", 0, 0, 14}));
+  EXPECT_EQ(part({.before = 99}).next, 14);
   EXPECT_EQ(part({.offset = 14}), (LogPart{"", 14, 14, 14}));
   EXPECT_EQ(part({.offset = 99}), (LogPart{"", 14, 14, 14}));
   EXPECT_EQ(part({.offset = -99, .limit = 0}).text, "o") << "limits are kept within reason";

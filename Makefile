@@ -106,6 +106,20 @@ docs: setup  ## Make the API reference and the guides as pages: build/docs/index
 	@tools/setup --docs
 	@$(PYTHON) -B tools/docs.py
 
+# The pages of `paceline dashboard`. Their bundle is checked in: whoever does not change them needs no Node.
+web = cd web && npm ci --silent --ignore-scripts --no-audit --no-fund
+.PHONY: web
+web: setup-web  ## Build the dashboard's pages into web/dist, which is checked in; needs Node 18 or later
+	@$(web) && npm run --silent build
+
+.PHONY: setup-web
+setup-web:
+	@command -v npm >/dev/null || { echo 'Paceline: npm is missing: apt-get install nodejs npm' >&2; exit 1; }
+
+.PHONY: test-web
+test-web: setup-web  ## Test the pages: types, pure parts, bundle
+	@$(web) && npm run --silent check && npm test --silent && node build.mjs --check
+
 .PHONY: lint
 lint: setup  ## Check layers, format and documentation, and changed files with clang-tidy [BASE=commit]
 	@tools/setup --docs

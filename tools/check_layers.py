@@ -24,7 +24,7 @@ import sys
 HARD_LIMIT, SOFT_LIMIT = 800, 400
 SOURCES = {".h", ".cpp", ".py", ".cmake", ".sh"}
 SHAPELESS = {"util", "utils", "common", "helper", "helpers", "misc"}
-SKIPPED = {".git", ".venv", ".packages", "build", "data", "results", "shared", "__pycache__", "gloo_shim"}  # the shim has gloo's names
+SKIPPED = {".git", ".venv", ".packages", "build", "node_modules", "data", "results", "shared", "__pycache__", "gloo_shim"}  # the shim has gloo's names
 KEYWORDS = {"LAYER", "TORCH", "HDRS", "SRCS", "DEPS", "LIBS", "RESOURCE_LOCK", "TIMEOUT", "ENVIRONMENT", "LABELS"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 C10D = re.compile(r"^(torch/csrc/distributed/|gloo/)")

@@ -1,0 +1,122 @@
+// The server's interface, /api/v1. Addresses are relative, so that the pages work under any prefix of a reverse proxy.
+import { Problem, problemOf, problemOfFailure } from "./problem.ts";
+import type { Collectives, LogRange, LogStream, MetricsJson } from "./views.ts";
+import type { RunConfiguration, RunEvent, RunList, RunView, SessionInfo, WorkerStacks } from "./views.ts";
+import { session } from "./session.ts";
+
+const BASE = "api/v1/";
+/** Forms of other sites cannot set a header: the server refuses what would change something without it. */
+const FROM_OUR_PAGES = { "X-Paceline": "1" };
+
+async function request<T>(path: string, init?: RequestInit): Promise<T> {
+  try {
+    const response = await fetch(BASE + path, init);
+    if (!response.ok) throw await problemOf(response);
+    return (await response.json()) as T;
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    const problem = problemOfFailure(error);
+    if (problem.needsSession) session.need();
+    throw problem;
+  }
+}
+
+function post<T>(path: string, body: unknown): Promise<T> {
+  const headers = { ...FROM_OUR_PAGES, "Content-Type": "application/json" };
+  return request(path, { method: "POST", headers, body: JSON.stringify(body) });
+}
+
+/** "?a=1&b=2" of those that are set. */
+export function query(parameters: { [name: string]: string | number | undefined }): string {
+  const set = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== "");
+  if (set.length === 0) return "";
+  return "?" + set.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join("&");
+}
+
+function runPath(id: string, rest = ""): string {
+  return `runs/${encodeURIComponent(id)}${rest}`;
+}
+
+/** Exchanges the code that `paceline dashboard` has printed for a cookie. */
+export async function openSession(code: string): Promise<void> {
+  const headers = { ...FROM_OUR_PAGES, "Content-Type": "application/json" };
+  const init = { method: "POST", headers, body: JSON.stringify({ code }) };
+  const response = await fetch(BASE + "session", init).catch((error: unknown) => {
+    throw problemOfFailure(error);
+  });
+  if (!response.ok) throw await problemOf(response);
+}
+
+/** Notes what the server says of itself, or that it wants a session. */
+export async function fetchSession(): Promise<void> {
+  session.take(await request<SessionInfo>("session"));
+}
+
+export interface RunsQuery {
+  limit?: number;
+  cursor?: string;
+}
+
+export function fetchRuns({ limit, cursor }: RunsQuery, signal?: AbortSignal): Promise<RunList> {
+  return request("runs" + query({ limit, cursor }), signal ? { signal } : undefined);
+}
+
+export function fetchRun(id: string): Promise<RunView> {
+  return request(runPath(id));
+}
+
+export interface MetricsQuery {
+  /** Empty: the server gives names only. */
+  names: string[];
+  points: number;
+  /** The first and the last report. */
+  from?: number | undefined;
+  to?: number | undefined;
+}
+
+export function fetchMetrics(id: string, { names, points, from, to }: MetricsQuery): Promise<MetricsJson> {
+  const list = names.filter((name) => !name.includes("\0")).join(","); // no address has a NUL
+  return request(runPath(id, "/metrics") + query({ names: list, points, from, to }));
+}
+
+export function fetchLogStreams(id: string): Promise<{ streams: LogStream[] }> {
+  return request(runPath(id, "/logs"));
+}
+
+export interface LogQuery {
+  /** The first byte; a negative one counts from the end. */
+  offset?: number;
+  /** Instead: the last lines before this byte. */
+  before?: number;
+  limit: number;
+  grep?: string | undefined;
+}
+
+export function fetchLog(id: string, stream: string, part: LogQuery): Promise<LogRange> {
+  return request(runPath(id, `/logs/${encodeURIComponent(stream)}`) + query({ ...part }));
+}
+
+export async function fetchEvents(id: string): Promise<RunEvent[]> {
+  return (await request<{ events: RunEvent[] }>(runPath(id, "/events"))).events;
+}
+
+export function fetchConfiguration(id: string): Promise<RunConfiguration> {
+  return request(runPath(id, "/configuration"));
+}
+
+export function fetchCollectives(id: string): Promise<Collectives> {
+  return request(runPath(id, "/collectives"));
+}
+
+/** Asks a live run to stop; its checkpoints stay. */
+export function stopRun(id: string): Promise<unknown> {
+  return post(runPath(id, "/actions"), { action: "stop" });
+}
+
+/** What every thread of a live run's workers is doing. */
+export async function takeStacks(id: string): Promise<WorkerStacks[]> {
+  const answer = await post<{ workers: WorkerStacks[] }>(runPath(id, "/actions"), { action: "stacks" });
+  return answer.workers;
+}
+
+export { Problem };

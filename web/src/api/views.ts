@@ -1,0 +1,267 @@
+// What the server answers: the views of the command line's `--json` (docs/command_line.md), member by member.
+//
+// Times are seconds since the Unix epoch. Later versions may add members; those that not every version has are
+// optional.
+
+/** A number that JSON cannot hold comes as a string in series, and as {"$number": …} in metrics. */
+export type JsonNumber = number | "NaN" | "Infinity" | "-Infinity" | null;
+
+/** Metrics of a report. Users nest them; a nested name is shown joined by '/'. */
+export type Metrics = { [name: string]: unknown };
+
+/** Whether the driver of a run that is not over still lives; null when the run is over. */
+export type Driver = "alive" | "gone" | "elsewhere" | null;
+
+/** Who is asked, and whether it does what changes runs. */
+export interface SessionInfo {
+  version: string;
+  host: string;
+  user: string;
+  read_only: boolean;
+  /** Only runs in these; empty: all. */
+  storage_paths: string[];
+}
+
+/** A line of `paceline list --json`. */
+export interface RunRow {
+  /** Names a run in the server's paths: the same while its folder stays where it is. */
+  id: string;
+  name: string;
+  path: string;
+  location: string;
+  state: string;
+  driver: Driver;
+  gone: boolean;
+  since: number;
+  created: number;
+  opened: number;
+  host: string;
+  pid: number;
+  attempt: number;
+  world_size: number;
+  report: number;
+  metrics: Metrics;
+  error: string;
+}
+
+export interface RunList {
+  runs: RunRow[];
+  /** The cursor of what follows; "" at the end. */
+  next: string;
+}
+
+export interface Attempt {
+  attempt: number;
+  world_size: number;
+  start: number;
+  /** null: it goes on, or its driver died and nobody knows. */
+  end: number | null;
+  failure: string;
+}
+
+/** A worker of the last attempt; only a live run's controller knows what is optional. */
+export interface Worker {
+  worker: number;
+  rank: number | null;
+  attempt?: number;
+  local_rank?: number;
+  node: string;
+  pid: number;
+  stage: string;
+  last_stage?: string;
+  step?: number;
+  phase?: string;
+  phase_s?: number;
+  step_s?: number;
+  /** Its steps take so many times as long as the others'. */
+  slow?: number;
+  started?: number;
+  cpu_s?: number;
+  resident_bytes?: number;
+}
+
+export type CheckpointStatus =
+  "committed" | "pending_validation" | "validated" | "validation_timeout" | "validation_failed";
+
+export interface Checkpoint {
+  report: number;
+  /** Of its folder; "" for checkpoint_N. */
+  name: string;
+  metrics: Metrics;
+  time: number;
+  status: CheckpointStatus;
+}
+
+export interface DatasetStep {
+  name: string;
+  num_task_outputs_generated: number;
+  rows_task_outputs_generated: number;
+  bytes_task_outputs_generated: number;
+  num_tasks_running: number;
+  task_running_time_max: number;
+  block_generation_time: number;
+  block_generation_time_p50: number;
+  block_generation_time_p95: number;
+  task_submission_backpressure_time: number;
+}
+
+export interface DatasetRank {
+  rank: number;
+  batches: number;
+  rows: number;
+  bytes: number;
+  waited_s: number;
+  open_s: number;
+}
+
+export interface Dataset {
+  name: string;
+  steps: DatasetStep[];
+  ranks: DatasetRank[];
+}
+
+/** What `paceline show RUN --json` tells. */
+export interface RunView {
+  id: string;
+  name: string;
+  path: string;
+  location: string;
+  state: string;
+  live: boolean;
+  gone: boolean;
+  remark: string;
+  since: number;
+  created: number;
+  host: string;
+  pid: number;
+  attempts: Attempt[];
+  checkpoints: Checkpoint[];
+  report: number;
+  metrics: Metrics;
+  workers: Worker[];
+  datasets: Dataset[];
+  waits_for: string[];
+  error: string;
+}
+
+/** What a run was opened with. */
+export interface RunConfiguration {
+  opened: number;
+  /** Empty where nobody knows. */
+  options: { [name: string]: unknown };
+}
+
+/** Values of one metric, reduced to as many points as were asked for. */
+export interface SeriesJson {
+  report: number[];
+  time: JsonNumber[];
+  min: JsonNumber[];
+  max: JsonNumber[];
+  last: JsonNumber[];
+}
+
+export interface MetricsJson {
+  /** All metrics of the run, whichever were asked for. */
+  names: string[];
+  series: { [name: string]: SeriesJson };
+}
+
+export interface LogStream {
+  /** "controller", "worker_7", "data_1"; "worker_7.1" is the piece before it of a log that grew large. */
+  stream: string;
+  kind: string;
+  worker: number | null;
+  /** null: the controller's, a dataset's, or of a worker that never had a rank. */
+  rank: number | null;
+  attempt: number | null;
+  size: number;
+  modified: number;
+}
+
+/** Whole lines, from `offset` up to `next`, in bytes; with grep= only those lines of them that match. */
+export interface LogRange {
+  text: string;
+  offset: number;
+  next: number;
+  size: number;
+}
+
+export interface RunEvent {
+  sequence: number;
+  time: number;
+  event: string;
+  details: { [name: string]: unknown };
+}
+
+export interface CollectivesOfKind {
+  collective: string;
+  up_to_bytes: number;
+  count: number;
+  bytes: number;
+  median_s: number;
+  p99_s: number;
+  bytes_per_s: number;
+  share: number;
+}
+
+/** One that has not ended well, or the first of several on a rank. */
+export interface CollectiveOfRank {
+  rank: number;
+  /** Its worker has. */
+  ended: boolean;
+  count: number;
+  collective: string;
+  number: number;
+  group: number;
+  type: string;
+  bytes: number;
+  step: number;
+  since: number;
+  /** Until it failed, else until the records were taken. */
+  seconds: number;
+}
+
+export interface Collectives {
+  folder: string;
+  attempt: number;
+  ranks: number;
+  world_size: number;
+  kinds: CollectivesOfKind[];
+  /** Each one. */
+  under_way: CollectiveOfRank[];
+  /** Those that nobody waits for, the first of each rank. */
+  only_called: CollectiveOfRank[];
+  /** The first of each rank. */
+  failed: CollectiveOfRank[];
+}
+
+export interface StackFrame {
+  function: string;
+  file: string;
+  line: number;
+  module: string;
+  inlined: boolean;
+}
+
+export interface ThreadStack {
+  tid: number;
+  name: string;
+  state: string;
+  frames: StackFrame[];
+  problem: string;
+}
+
+/** A line of `paceline stacks RUN --json`. */
+export interface WorkerStacks {
+  worker: number;
+  rank: number;
+  node: string;
+  stacks: {
+    pid: number;
+    threads: ThreadStack[];
+    longest_pause_s: number;
+    python: string;
+    python_problem: string;
+    problem: string;
+  };
+}

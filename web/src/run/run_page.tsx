@@ -1,0 +1,101 @@
+// One run: its state and the reason of it, its attempts, and in sections everything that is known of it.
+import { useCallback, useEffect, useMemo } from "preact/hooks";
+import type { RunView } from "../api/views.ts";
+import { countText } from "../format/number.ts";
+import { shownState } from "../runs/run_state.ts";
+import { Loading, ProblemNotice } from "../shell/notices.tsx";
+import { type Parameters, runHash } from "../shell/route.ts";
+import { printable } from "../text/printable.ts";
+import { Attempts } from "./attempts.tsx";
+import { Checkpoints } from "./checkpoints.tsx";
+import { CollectivesSection } from "./collectives.tsx";
+import { Configuration } from "./configuration.tsx";
+import { ControllerLog } from "./controller_log.tsx";
+import { Datasets } from "./datasets.tsx";
+import { Events } from "./events.tsx";
+import { MetricCharts } from "./metric_charts.tsx";
+import { driverOf } from "./run_driver.ts";
+import { useRun } from "./live_run.ts";
+import { RunHeader } from "./run_header.tsx";
+import { Workers } from "./workers.tsx";
+
+interface Section {
+  key: string;
+  title: string;
+  count?: (run: RunView) => number;
+}
+
+const SECTIONS: Section[] = [
+  { key: "", title: "Metrics" },
+  { key: "workers", title: "Workers", count: (run) => run.workers.length },
+  { key: "checkpoints", title: "Checkpoints", count: (run) => run.checkpoints.length },
+  { key: "data", title: "Data", count: (run) => run.datasets.length },
+  { key: "collectives", title: "Collectives" },
+  { key: "events", title: "Events" },
+  { key: "controller", title: "Controller log" },
+  { key: "configuration", title: "Configuration" },
+];
+
+function Sections({ id, run, tab }: { id: string; run: RunView; tab: string }) {
+  return (
+    <nav class="sections" aria-label="Sections of the run">
+      {SECTIONS.map(({ key, title, count }) => (
+        <a key={key} href={runHash(id, { tab: key })} aria-current={tab === key ? "page" : undefined}>
+          {title}
+          {count && <span class="count">{countText(count(run))}</span>}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function SectionContent({ id, run, parameters }: { id: string; run: RunView; parameters: Parameters }) {
+  switch (parameters["tab"] ?? "") {
+    case "workers":
+      return <Workers id={id} run={run} />;
+    case "checkpoints":
+      return <Checkpoints run={run} />;
+    case "data":
+      return <Datasets run={run} />;
+    case "collectives":
+      return <CollectivesSection id={id} run={run} />;
+    case "events":
+      return <Events id={id} run={run} />;
+    case "controller":
+      return <ControllerLog id={id} run={run} />;
+    case "configuration":
+      return <Configuration id={id} run={run} />;
+    default:
+      return <MetricCharts id={id} run={run} parameters={parameters} />;
+  }
+}
+
+export function RunPage({ id, parameters }: { id: string; parameters: Parameters }) {
+  const { data: run, problem, reload } = useRun(id);
+  const tab = parameters["tab"] ?? "";
+  const word = useMemo(() => (run ? shownState({ ...run, driver: driverOf(run) }).word : ""), [run]);
+  useEffect(() => {
+    document.title = `${printable(run?.name ?? id)}${word ? ` · ${word}` : ""} — Paceline`;
+  }, [run?.name, id, word]);
+  const onChanged = useCallback(() => reload(), [reload]);
+
+  return (
+    <div class="page">
+      <nav class="crumbs" aria-label="Where you are">
+        <a href="#/runs">Runs</a>
+      </nav>
+      {problem && !problem.needsSession && <ProblemNotice problem={problem} onRetry={reload} />}
+      {!run && !problem && <Loading />}
+      {run && (
+        <>
+          <RunHeader id={id} run={run} onChanged={onChanged} />
+          <Attempts run={run} />
+          <Sections id={id} run={run} tab={tab} />
+          <section aria-label={SECTIONS.find((one) => one.key === tab)?.title ?? "Metrics"}>
+            <SectionContent id={id} run={run} parameters={parameters} />
+          </section>
+        </>
+      )}
+    </div>
+  );
+}

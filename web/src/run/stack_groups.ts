@@ -1,0 +1,57 @@
+// Stacks of all ranks, merged: ranks that stand at the same place are one group. Pure.
+import type { StackFrame, ThreadStack, WorkerStacks } from "../api/views.ts";
+
+export interface StackGroup {
+  thread: string;
+  /** The ranks with this stack; −1: a worker without a rank. */
+  ranks: number[];
+  frames: StackFrame[];
+  problem: string;
+  /** The main thread, which trains. */
+  isMain: boolean;
+}
+
+/** Two threads stand at the same place when their functions and lines are the same: addresses say nothing. */
+function keyOf(thread: ThreadStack, isMain: boolean): string {
+  const name = isMain ? "main" : thread.name;
+  return JSON.stringify([name, thread.problem, thread.frames.map((frame) => [frame.function, frame.file, frame.line])]);
+}
+
+/** Main threads first; of each, the place where the fewest ranks stand first: that is where to look. */
+export function stackGroups(workers: WorkerStacks[]): StackGroup[] {
+  const groups = new Map<string, StackGroup>();
+  for (const { rank, stacks } of workers) {
+    stacks.threads.forEach((thread, index) => {
+      const isMain = index === 0;
+      const key = keyOf(thread, isMain);
+      const group = groups.get(key);
+      if (group) {
+        if (!group.ranks.includes(rank)) group.ranks.push(rank);
+      } else {
+        const { name, frames, problem } = thread;
+        groups.set(key, { thread: name, ranks: [rank], frames, problem, isMain });
+      }
+    });
+  }
+  return [...groups.values()].sort(
+    (a, b) =>
+      Number(b.isMain) - Number(a.isMain) || a.ranks.length - b.ranks.length || a.thread.localeCompare(b.thread),
+  );
+}
+
+export function frameText(frame: StackFrame): string {
+  const name = frame.function || `in ${frame.module || "unknown code"}`;
+  if (!frame.file) return frame.function && frame.module ? `${name} (${frame.module})` : name;
+  return `${name} (${frame.file}:${frame.line})`;
+}
+
+export function stacksText(workers: WorkerStacks[]): string {
+  return stackGroups(workers)
+    .map(({ thread, ranks, frames, problem }) => {
+      const lines = frames.map((frame) => `    ${frameText(frame)}`);
+      return [`thread "${thread}" of ranks ${ranks.join(", ")}`, ...lines, ...(problem ? [`    ${problem}`] : [])].join(
+        "\n",
+      );
+    })
+    .join("\n\n");
+}

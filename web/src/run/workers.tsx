@@ -1,0 +1,169 @@
+// The workers of the last attempt, a row for each rank.
+import { useMemo, useState } from "preact/hooks";
+import type { RunView, Worker } from "../api/views.ts";
+import { bytesText, countText, numberText, percentText } from "../format/number.ts";
+import { durationText } from "../format/time.ts";
+import { shownStage } from "../runs/run_state.ts";
+import { Icon } from "../shell/icons.tsx";
+import { Empty } from "../shell/notices.tsx";
+import { logsHash } from "../shell/route.ts";
+import { StateBadge } from "../shell/state_badge.tsx";
+import { useNow } from "../shell/time.tsx";
+import { VirtualRows } from "../table/virtual_rows.tsx";
+import { printable } from "../text/printable.ts";
+
+const ROW_HEIGHT = 32; // .worker-row in style/run.css
+const MOST_IN_SIGHT = 20;
+
+interface Column {
+  key: string;
+  title: string;
+  isNumber?: boolean;
+  value: (worker: Worker, now: number) => number | string;
+  text: (worker: Worker, now: number) => string;
+}
+
+/** The share of a processor that it has used since it started. */
+function cpuShare(worker: Worker, now: number): number {
+  const lived = now - (worker.started ?? now);
+  return lived > 0 ? (worker.cpu_s ?? 0) / lived : 0;
+}
+
+const known = (value: number | undefined, text: (value: number) => string) => (value === undefined ? "–" : text(value));
+
+const COLUMNS: Column[] = [
+  {
+    key: "rank",
+    title: "Rank",
+    isNumber: true,
+    value: (w) => w.rank ?? -1,
+    text: (w) => (w.rank === null ? "–" : String(w.rank)),
+  },
+  { key: "stage", title: "State", value: (w) => w.stage, text: (w) => w.stage },
+  { key: "node", title: "Node", value: (w) => w.node, text: (w) => printable(w.node) },
+  { key: "pid", title: "Process", isNumber: true, value: (w) => w.pid, text: (w) => String(w.pid) },
+  { key: "step", title: "Step", isNumber: true, value: (w) => w.step ?? -1, text: (w) => known(w.step, countText) },
+  {
+    key: "phase",
+    title: "Phase",
+    value: (w) => w.phase ?? "",
+    text: (w) => printable((w.phase ?? "–").replace(/_/g, " ")),
+  },
+  {
+    key: "step_s",
+    title: "Step time",
+    isNumber: true,
+    value: (w) => w.step_s ?? -1,
+    text: (w) => known(w.step_s, durationText),
+  },
+  {
+    key: "cpu",
+    title: "CPU",
+    isNumber: true,
+    value: cpuShare,
+    text: (w, now) => (w.cpu_s === undefined ? "–" : percentText(cpuShare(w, now))),
+  },
+  {
+    key: "memory",
+    title: "Memory",
+    isNumber: true,
+    value: (w) => w.resident_bytes ?? -1,
+    text: (w) => known(w.resident_bytes, bytesText),
+  },
+];
+
+function StateCell({ worker }: { worker: Worker }) {
+  return (
+    <>
+      <StateBadge state={shownStage(worker.stage)} />
+      {worker.last_stage && <span class="quiet"> was {worker.last_stage}</span>}
+      {worker.slow !== undefined && (
+        <span class="state warn" title="Its steps take longer than the others'">
+          <Icon name="warning" /> slow, {numberText(worker.slow)}×
+        </span>
+      )}
+    </>
+  );
+}
+
+/** Which ranks are slow, whichever are in sight. */
+function SlowRanks({ workers }: { workers: Worker[] }) {
+  const slow = workers.flatMap(({ rank, slow: times }) =>
+    times === undefined ? [] : [`rank ${rank ?? "?"} takes ${numberText(times)} times`],
+  );
+  if (slow.length === 0) return null;
+  return <p class="notice warn">Slow: {slow.join(", ")} as long for a step as the others.</p>;
+}
+
+export function Workers({ id, run }: { id: string; run: RunView }) {
+  const [sort, setSort] = useState({ key: "rank", isDown: false });
+  const now = useNow(run.live);
+  const rows = useMemo(() => {
+    const column = COLUMNS.find((one) => one.key === sort.key);
+    const valued = run.workers.map((worker) => ({ worker, value: column?.value(worker, now) ?? 0 }));
+    valued.sort((a, b) => (a.value < b.value ? -1 : a.value > b.value ? 1 : 0) * (sort.isDown ? -1 : 1));
+    return valued.map(({ worker }) => worker);
+  }, [run.workers, sort, sort.key === "cpu" ? now : 0]);
+
+  if (rows.length === 0) {
+    return (
+      <Empty title="No worker has started yet" command={`paceline show ${run.name}`}>
+        A run with <code>num_workers=0</code> trains in its driver, and never has one.
+      </Empty>
+    );
+  }
+  const head = (
+    <div role="row" aria-rowindex={1} class="worker-row head">
+      {COLUMNS.map(({ key, title, isNumber }) => {
+        const isSorted = sort.key === key;
+        const order = !isSorted ? "none" : sort.isDown ? "descending" : "ascending";
+        return (
+          <div key={key} role="columnheader" class={`cell ${key} ${isNumber ? "number" : ""}`} aria-sort={order}>
+            <button type="button" class="sorter" onClick={() => setSort({ key, isDown: isSorted && !sort.isDown })}>
+              {title}
+              {isSorted && <Icon name={sort.isDown ? "sorted_down" : "sorted_up"} />}
+            </button>
+          </div>
+        );
+      })}
+      <div role="columnheader" class="cell log">
+        Log
+      </div>
+    </div>
+  );
+  const row = (index: number) => {
+    const worker = rows[index];
+    return (
+      worker && (
+        <div key={worker.worker} role="row" aria-rowindex={index + 2} class="worker-row">
+          {COLUMNS.map((column) => (
+            <div key={column.key} role="cell" class={`cell ${column.key} ${column.isNumber ? "number" : ""}`}>
+              {column.key === "stage" ? <StateCell worker={worker} /> : column.text(worker, now)}
+            </div>
+          ))}
+          <div role="cell" class="cell log">
+            <a href={logsHash(id, `worker_${worker.worker}`)} aria-label={`Log of rank ${worker.rank ?? "?"}`}>
+              Log
+            </a>
+          </div>
+        </div>
+      )
+    );
+  };
+  return (
+    <>
+      <SlowRanks workers={run.workers} />
+      <div class="worker-box" style={{ height: `${(Math.min(rows.length, MOST_IN_SIGHT) + 1) * ROW_HEIGHT + 14}px` }}>
+        <VirtualRows
+          class="worker-table"
+          role="table"
+          label="Workers"
+          count={rows.length}
+          rowHeight={ROW_HEIGHT}
+          row={row}
+          head={head}
+        />
+      </div>
+    </>
+  );
+}

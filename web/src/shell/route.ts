@@ -1,0 +1,86 @@
+// Which page an address means: what is behind its '#', so that no server has to rewrite paths, whatever prefix it has.
+//
+//   #/runs?state=failed&q=mnist&sort=-opened      #/runs/ID?tab=workers      #/runs/ID/logs/STREAM?q=error
+//   #/compare?runs=ID,ID&metric=loss
+
+export interface Parameters {
+  [name: string]: string;
+}
+
+export type Route =
+  | { page: "runs"; parameters: Parameters }
+  | { page: "run"; id: string; parameters: Parameters }
+  | { page: "logs"; id: string; stream: string; parameters: Parameters }
+  | { page: "compare"; ids: string[]; parameters: Parameters }
+  | { page: "unknown"; parameters: Parameters };
+
+/** As it was given where it is not encoded rightly: an address may be typed. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function parametersOf(text: string): Parameters {
+  const parameters: Parameters = {};
+  for (const pair of text.split("&")) {
+    const equals = pair.indexOf("=");
+    if (equals > 0) parameters[decoded(pair.slice(0, equals))] = decoded(pair.slice(equals + 1).replace(/\+/g, " "));
+  }
+  return parameters;
+}
+
+export function routeOf(hash: string): Route {
+  const text = hash.replace(/^#/, "");
+  const mark = text.indexOf("?");
+  const path = mark < 0 ? text : text.slice(0, mark);
+  const parameters = mark < 0 ? {} : parametersOf(text.slice(mark + 1));
+  const parts = path.split("/").filter((part) => part !== "");
+  const [page, id = "", section, stream = ""] = parts;
+  if (page === undefined || (page === "runs" && parts.length === 1)) return { page: "runs", parameters };
+  if (page === "runs" && parts.length === 2) return { page: "run", id: decoded(id), parameters };
+  if (page === "runs" && section === "logs" && parts.length <= 4) {
+    return { page: "logs", id: decoded(id), stream: decoded(stream), parameters };
+  }
+  if (page === "compare" && parts.length === 1) {
+    const { runs = "", ...rest } = parameters;
+    // Ids are encoded once more within the list, so that a comma may be in one.
+    return { page: "compare", ids: runs.split(",").filter(Boolean).map(decoded), parameters: rest };
+  }
+  return { page: "unknown", parameters };
+}
+
+function withParameters(path: string, parameters: Parameters): string {
+  const set = Object.entries(parameters).filter(([, value]) => value !== "");
+  if (set.length === 0) return path;
+  return path + "?" + set.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&");
+}
+
+/** The address of a page, to put into href. */
+export function hashOf(route: Route): string {
+  switch (route.page) {
+    case "run":
+      return withParameters(`#/runs/${encodeURIComponent(route.id)}`, route.parameters);
+    case "logs": {
+      const stream = route.stream ? "/" + encodeURIComponent(route.stream) : "";
+      return withParameters(`#/runs/${encodeURIComponent(route.id)}/logs${stream}`, route.parameters);
+    }
+    case "compare":
+      return withParameters("#/compare", {
+        runs: route.ids.map(encodeURIComponent).join(","),
+        ...route.parameters,
+      });
+    default:
+      return withParameters("#/runs", route.parameters);
+  }
+}
+
+export function runHash(id: string, parameters: Parameters = {}): string {
+  return hashOf({ page: "run", id, parameters });
+}
+
+export function logsHash(id: string, stream = "", parameters: Parameters = {}): string {
+  return hashOf({ page: "logs", id, stream, parameters });
+}

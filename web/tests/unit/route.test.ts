@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Route, hashOf, logsHash, routeOf, runHash } from "../../src/shell/route.ts";
+
+const NAMES = ["mnist", "a/b?c#d&e=f", "100 %", "a,b", "<script>", "..", "田中", "%2F"];
+
+test("every name comes back from its address", () => {
+  for (const id of NAMES) {
+    const routes: Route[] = [
+      { page: "run", id, parameters: { tab: id } },
+      { page: "logs", id, stream: id, parameters: { q: id } },
+      { page: "compare", ids: [id, "other"], parameters: { metric: id } },
+      { page: "runs", parameters: { q: id, sort: "-opened" } },
+    ];
+    for (const route of routes) assert.deepEqual(routeOf(hashOf(route)), route);
+  }
+});
+
+test("addresses", () => {
+  assert.equal(runHash("a/b"), "#/runs/a%2Fb");
+  assert.equal(logsHash("mnist"), "#/runs/mnist/logs");
+  assert.equal(runHash("mnist", { tab: "" }), "#/runs/mnist"); // what is empty is left out
+  assert.deepEqual(routeOf(""), { page: "runs", parameters: {} });
+  assert.deepEqual(routeOf("#/runs/mnist/logs"), { page: "logs", id: "mnist", stream: "", parameters: {} });
+});
+
+test("what nobody has made is no page, and breaks nothing", () => {
+  assert.equal(routeOf("#/nothing").page, "unknown");
+  assert.equal(routeOf("#/runs/a/b/c/d").page, "unknown");
+  assert.deepEqual(routeOf("#/runs/%E0%A4%A"), { page: "run", id: "%E0%A4%A", parameters: {} });
+  assert.equal(routeOf("#/compare").page, "compare");
+});

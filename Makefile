@@ -117,8 +117,9 @@ setup-web:
 	@command -v npm >/dev/null || { echo 'Paceline: npm is missing: apt-get install nodejs npm' >&2; exit 1; }
 
 .PHONY: test-web
-test-web: setup-web  ## Test the pages: types, pure parts, bundle
+test-web: setup-web  ## Test the pages: types, pure parts, bundle; in Chromium too where there is one, against what was built
 	@$(web) && npm run --silent check && npm test --silent && node build.mjs --check
+	@web/tests/run_browser || (($$? == 77))
 
 .PHONY: lint
 lint: setup  ## Check layers, format and documentation, and changed files with clang-tidy [BASE=commit]

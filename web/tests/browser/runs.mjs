@@ -1,0 +1,137 @@
+// The runs that the browser tests look at: real ones, trained once in a folder of the tests' own.
+import { once } from "node:events";
+import { cpSync, createWriteStream, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ask, index, train } from "./program.mjs";
+
+const HOSTILE = JSON.parse(readFileSync(new URL("hostile.json", import.meta.url), "utf8"));
+const LIVE = ["--steps", "1000000", "--pause", "0.02", "--checkpoint-every", "150"];
+
+export const folder = mkdtempSync(join(tmpdir(), "paceline-web-"));
+export const state = join(folder, "state");
+const results = join(folder, "results");
+const live = [];
+
+function start(name, ...flags) {
+  return train(state, ["--name", name, "--storage-path", results, ...flags]);
+}
+
+/** One that finished, a wider one, one that was killed and continued, one that failed; and one that is live. */
+export async function trainRuns() {
+  const wide = ["--width", "192", "--learning-rate", "0.004"];
+  await Promise.all([start("spirals-baseline", "--steps", "600").ended, start("spirals-wide", "--steps", "400", ...wide).ended]);
+  await Promise.all([
+    start("spirals-killed", "--steps", "300", "--kill-at", "130", "--max-failures", "2", "--checkpoint-every", "50").ended,
+    start("spirals-bad-label", "--steps", "300", "--raise-at", "112").ended,
+  ]);
+  await startLive("spirals-live");
+}
+
+/** One of them, which others are made from. */
+export function trainOne() {
+  return start("spirals-baseline", "--steps", "100").ended;
+}
+
+/** Answers when it has made some reports. */
+export async function startLive(name) {
+  live.push(start(name, ...LIVE));
+  while (((await ask(state, "list")).find((run) => run.name === name)?.report ?? 0) < 10) {
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
+
+export async function endRuns() {
+  for (const { child } of live) child.kill("SIGTERM");
+  await Promise.all(live.map(({ ended }) => ended));
+  rmSync(folder, { recursive: true, force: true });
+}
+
+const ids = new Map();
+
+export async function idOf(name) {
+  if (!ids.has(name)) for (const run of await ask(state, "list")) ids.set(run.name, run.id);
+  return ids.get(name);
+}
+
+export function runFolder(name) {
+  return join(results, name);
+}
+
+/** A state directory that knows no run. */
+export function emptyState() {
+  return join(folder, "state-empty");
+}
+
+/** Texts of users, wherever the journal has some. */
+function withTexts(value, text, key = "") {
+  const isText = ["name", "host", "text", "exception", "error", "reason", "last_lines", "frames", "failures"];
+  if (typeof value === "string") return isText.includes(key) ? text : value;
+  if (Array.isArray(value)) return value.map((one) => withTexts(one, text, key));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withTexts(one, text, name)]));
+}
+
+/**
+ * Run folders as somebody may hand them over: copies of real ones, with an attack in names, errors, events, metrics and
+ * logs. Gives the ids by text.
+ */
+export async function hostileRuns() {
+  const storage = join(folder, "hostile");
+  const hostile = join(folder, "state-hostile");
+  const lines = (path) => readFileSync(path, "utf8").trimEnd().split("\n");
+  HOSTILE.forEach((text, number) => {
+    const run = join(storage, `run-${number}`);
+    cpSync(runFolder(number % 2 ? "spirals-killed" : "spirals-bad-label"), run, { recursive: true });
+    const events = lines(join(run, "journal.jsonl")).map((line) => {
+      const event = withTexts(JSON.parse(line), text);
+      if (event.event === "process_exited") event.then.error = `Rank 1: ${text}\n${text}\n  | ${text}`;
+      return JSON.stringify({ ...event, [text]: text });
+    });
+    writeFileSync(join(run, "journal.jsonl"), events.join("\n") + "\n");
+    const history = lines(join(run, "metrics.jsonl")).map((line) => {
+      const row = JSON.parse(line);
+      return JSON.stringify({ ...row, metrics: { ...row.metrics, [text]: row.report } });
+    });
+    writeFileSync(join(run, "metrics.jsonl"), history.join("\n") + "\n");
+    for (const log of readdirSync(join(run, "logs"))) writeFileSync(join(run, "logs", log), `${text}\n`.repeat(50));
+  });
+  await index(hostile, storage);
+  const listed = await ask(hostile, "list");
+  const byText = new Map(listed.map((run) => [HOSTILE[Number(/run-(\d+)$/.exec(run.path)[1])], run.id]));
+  return { state: hostile, ids: byText };
+}
+
+/** A run with so many reports. */
+export async function longRun(reports) {
+  const storage = join(folder, "long");
+  const long = join(folder, "state-long");
+  cpSync(runFolder("spirals-baseline"), join(storage, "spirals-long"), { recursive: true });
+  const history = createWriteStream(join(storage, "spirals-long", "metrics.jsonl"));
+  const start = Date.now() / 1000 - reports;
+  for (let report = 1; report <= reports; report++) {
+    const loss = Math.exp(-report / (reports / 4)) + 0.1 * Math.sin(report / (reports / 60)) + 0.05 * Math.random();
+    const metrics = { loss, eval: { accuracy: 1 - loss / 2 }, learning_rate: 0.01, step_seconds: 0.1 };
+    const row = { attempt: 1, metrics, rank: 0, report, time: start + report };
+    if (!history.write(JSON.stringify(row) + "\n")) await once(history, "drain");
+  }
+  await new Promise((resolve) => history.end(resolve));
+  await index(long, storage);
+  const [{ id }] = await ask(long, "list");
+  return { state: long, id };
+}
+
+/** A run store that knows ten thousand runs. */
+export async function manyRuns(count = 10_000) {
+  const storage = join(folder, "many");
+  const many = join(folder, "state-many");
+  const [opened, ...events] = readFileSync(join(runFolder("spirals-baseline"), "journal.jsonl"), "utf8").split("\n");
+  for (let number = 0; number < count; number++) {
+    const name = `sweep-${String(number).padStart(5, "0")}`;
+    mkdirSync(join(storage, name), { recursive: true });
+    const first = { ...JSON.parse(opened), name };
+    writeFileSync(join(storage, name, "journal.jsonl"), [JSON.stringify(first), ...events.slice(0, 2), ""].join("\n"));
+  }
+  await index(many, storage);
+  return many;
+}

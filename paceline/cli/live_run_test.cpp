@@ -10,7 +10,7 @@
 #include "paceline/dashboard/router.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/run_store.h"
-#include "paceline/views/run_id.h"
+#include "paceline/track/run_id.h"
 
 namespace paceline::controller {
 
@@ -86,7 +86,7 @@ TEST_F(LiveRunTest, IsAskedAndStoppedFromTheDashboard) {
       const auto ask = [&](const std::string& method, const std::string& path, const std::string& body) {
         const dashboard::Response response =
             router.answer({.method = method,
-                           .target = "/api/v1/runs/" + views::run_id(folder) + path,
+                           .target = "/api/v1/runs/" + track::run_id(folder) + path,
                            .headers = {{"host", "localhost"}, {"cookie", cookie}, {"x-paceline", "1"}},
                            .body = body,
                            .peer = "127.0.0.1"});

@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "paceline/controller/stop_signal.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/storage_proof.h"
+#include "paceline/track/dashboard_address.h"
 
 namespace paceline::controller {
 
@@ -89,11 +91,19 @@ arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost, t
     if (!end.has_line_of(one.report)) report_queue_->restore(one, state_.attempt);
   }
   note_earlier();
+  tell_page();
   const track::TrackedRun tracked{
       .name = request_.run_config.name.value_or(""), .folder = folder, .train_loop_config = request_.train_loop_config};
   trackers_.emplace(request_.run_config.trackers, tracked, report_queue_->history().flushed_bytes(), *log_);
   indexer_.emplace(folder, request_.run_store, [this](const std::string& text) { log_->warning(text); });
   return arrow::Status::OK();
+}
+
+// Where a dashboard shows the run: of who reads the run store.
+void RunBooks::tell_page() const {
+  const std::string state = std::filesystem::path(request_.run_store).parent_path().string();
+  const auto dashboard = state.empty() ? std::nullopt : track::DashboardAddress::find(state);
+  if (dashboard) terminal_->log(LogLevel::info, "dashboard: " + track::run_page(*dashboard, request_.run_folder));
 }
 
 // The first event of the new epoch: checkpoints and the last report's number as the folder has them, which is the

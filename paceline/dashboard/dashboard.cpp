@@ -9,6 +9,7 @@
 #include "paceline/dashboard/assets.h"
 #include "paceline/dashboard/router.h"
 #include "paceline/track/character_width.h"
+#include "paceline/track/dashboard_address.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -17,6 +18,7 @@ class RunningDashboard final : public Dashboard {
  public:
   RunningDashboard(DashboardOptions options, const std::string& state)
       : options_(std::move(options)),
+        state_(state),
         log_(state + "/dashboard.log", nullptr, LogLevel::error),
         token_file_(state + "/metrics_token"),
         runs_(options_.storage_paths) {}
@@ -45,6 +47,7 @@ class RunningDashboard final : public Dashboard {
     ARROW_RETURN_NOT_OK(listen());
     sessions_->name_cookie(server_->port());
     log_.info("listens at " + options_.address + ":" + std::to_string(server_->port()));
+    ARROW_ASSIGN_OR_RAISE(announced_, track::DashboardAddress::announce(state_, base()));
     server_->start([this](const Request& request) { return router_->answer(request); });
     return arrow::Status::OK();
   }
@@ -56,6 +59,7 @@ class RunningDashboard final : public Dashboard {
   void stop() override {
     if (feed_) feed_->stop();
     if (server_) server_->stop();
+    announced_.reset();
   }
 
  private:
@@ -71,17 +75,19 @@ class RunningDashboard final : public Dashboard {
     ARROW_ASSIGN_OR_RAISE(server_, std::move(server));
     return arrow::Status::OK();
   }
-  std::string address(const std::string& code) const {
-    if (site_.is_given()) return site_.origin + site_.path + "#code=" + code;
+  std::string address(const std::string& code) const { return base() + "#code=" + code; }
+  std::string base() const {
+    if (site_.is_given()) return site_.origin + site_.path;
     const bool is_version_6 = options_.address.find(':') != std::string::npos;
     const std::string host = is_version_6 ? "[" + options_.address + "]" : options_.address;
-    return "http://" + host + ":" + std::to_string(server_->port()) + "/#code=" + code;
+    return "http://" + host + ":" + std::to_string(server_->port()) + "/";
   }
   void tell(const std::string& line) const {
     if (options_.tell) options_.tell(line);
   }
 
   DashboardOptions options_;
+  const std::string state_;
   Log log_;
   std::string token_file_;
   RunBook runs_;
@@ -92,6 +98,7 @@ class RunningDashboard final : public Dashboard {
   std::unique_ptr<Router> router_;
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<HttpServer> server_;
+  std::optional<track::DashboardAddress> announced_;
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "paceline/run/working_folder.h"
 #include "paceline/track/metrics_history.h"
 #include "paceline/track/run_store.h"
-#include "paceline/views/run_id.h"
+#include "paceline/track/run_id.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -47,13 +47,13 @@ arrow::Result<views::RunPage> RunBook::list(views::RunSelection selection) const
 
 arrow::Result<std::string> RunBook::folder_of(const std::string& id) {
   const auto unknown = [&id] { return arrow::Status::KeyError("no run has the id \"", id, "\""); };
-  if (!views::is_run_id(id)) return unknown();
+  if (!track::is_run_id(id)) return unknown();
   const std::lock_guard lock(mutex_);
   if (const auto known = folders_.find(id); known != folders_.end()) return known->second;
   ARROW_ASSIGN_OR_RAISE(const auto runs, views::stored_names());
   for (const track::RunRow& run : runs) {
     if (!views::is_below(run::run_location(run.path).text(), storage_paths_)) continue;
-    folders_[views::run_id(run.path)] = run.path;
+    folders_[track::run_id(run.path)] = run.path;
   }
   const auto found = folders_.find(id);
   if (found == folders_.end()) return unknown();

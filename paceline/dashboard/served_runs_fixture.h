@@ -13,7 +13,7 @@
 #include "paceline/run/recorded_run_fixture.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/run_store.h"
-#include "paceline/views/run_id.h"
+#include "paceline/track/run_id.h"
 
 namespace paceline::dashboard {
 
@@ -48,7 +48,7 @@ class ServedRunsTest : public ::testing::Test {
   static std::string index(const std::string& path) {
     auto store = track::RunStore::open(track::user_run_store().ValueOrDie()).ValueOrDie();
     EXPECT_TRUE(store.put(run::read_run_folder(path).ValueOrDie()).ok());
-    return views::run_id(path);
+    return track::run_id(path);
   }
 
   Response ask(const std::string& method, const std::string& target, Headers headers = {},

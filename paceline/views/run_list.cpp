@@ -6,7 +6,7 @@
 #include "paceline/core/spelling.h"
 #include "paceline/policy/state.h"
 #include "paceline/run/working_folder.h"
-#include "paceline/views/run_id.h"
+#include "paceline/track/run_id.h"
 
 namespace paceline::views {
 namespace {
@@ -88,7 +88,7 @@ class Page {
 
 ListedRun listed(const KnownRun& known) {
   const track::RunRow& run = known.run;
-  return {.id = run_id(run.path),
+  return {.id = track::run_id(run.path),
           .name = run.name,
           .path = run.path,
           .location = run::run_location(run.path).text(),

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "paceline/views/run_id.h"
+#include "paceline/track/run_id.h"
 
 namespace paceline::views {
 namespace {
@@ -61,15 +61,15 @@ TEST(RunList, ComesInPages) {
 TEST(RunList, SaysWhatItDoesNotKnow) {
   EXPECT_THAT(list_runs({.state = "runing"}, store()).status().message(), HasSubstr("did you mean \"running\"?"));
   EXPECT_THAT(list_runs({.sort = "-reprot"}, store()).status().message(), HasSubstr("did you mean \"report\"?"));
-  EXPECT_THAT(list_runs({.after = run_id("/elsewhere")}, store()).status().message(), HasSubstr("any more"));
+  EXPECT_THAT(list_runs({.after = track::run_id("/elsewhere")}, store()).status().message(), HasSubstr("any more"));
 }
 
 TEST(RunId, IsOfThePathAlone) {
-  EXPECT_EQ(run_id("/runs/mnist"), run_id("/runs/mnist"));
-  EXPECT_NE(run_id("/runs/mnist"), run_id("/runs/mnist2"));
-  EXPECT_TRUE(is_run_id(run_id("/runs/ä/../%2e")));
+  EXPECT_EQ(track::run_id("/runs/mnist"), track::run_id("/runs/mnist"));
+  EXPECT_NE(track::run_id("/runs/mnist"), track::run_id("/runs/mnist2"));
+  EXPECT_TRUE(track::is_run_id(track::run_id("/runs/ä/../%2e")));
   for (const char* no : {"", "mnist", "../../etc/passwd", "0123456789ABCDEF0123456789ABCDEF"}) {
-    EXPECT_FALSE(is_run_id(no)) << no;
+    EXPECT_FALSE(track::is_run_id(no)) << no;
   }
 }
 

@@ -5,13 +5,13 @@
 
 #include "paceline/run/data_figures.h"
 #include "paceline/run/working_folder.h"
-#include "paceline/views/run_id.h"
+#include "paceline/track/run_id.h"
 
 namespace paceline::views {
 
 RunSummary summary_of(const track::RunRecord& record) {
   const track::RunRow& run = record.run;
-  RunSummary summary{.id = run_id(run.path),
+  RunSummary summary{.id = track::run_id(run.path),
                      .name = run.name,
                      .path = run.path,
                      .location = run::run_location(run.path).text(),

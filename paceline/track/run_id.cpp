@@ -1,10 +1,10 @@
-#include "paceline/views/run_id.h"
+#include "paceline/track/run_id.h"
 
 #include <span>
 
 #include "paceline/storage/checksum.h"
 
-namespace paceline::views {
+namespace paceline::track {
 
 std::string run_id(std::string_view path) {
   return storage::checksum_of(std::as_bytes(std::span(path)));
@@ -15,4 +15,4 @@ bool is_run_id(std::string_view text) {
   return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-}  // namespace paceline::views
+}  // namespace paceline::track

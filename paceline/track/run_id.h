@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-namespace paceline::views {
+namespace paceline::track {
 
 std::string run_id(std::string_view path);
 
 /// Whether the text may be such an id.
 bool is_run_id(std::string_view text);
 
-}  // namespace paceline::views
+}  // namespace paceline::track

@@ -23,8 +23,7 @@ class Operation {
 
   Request request;
   const uint64_t number;
-  const Deadline called;
-  Deadline deadline;           // of who carries it out
+  Deadline called, deadline;   // of who carries it out: what has a gate is called when that opens
   std::exception_ptr failure;  // before is_over
   std::atomic<bool> is_over = false;
 };
@@ -363,11 +362,11 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
 // Its timeout begins when it is open.
 void SharedGroup::wait_at_gate(Operation& operation, std::unique_lock<std::mutex>& lock) {
   const Request& request = operation.request;
-  const auto patience = patience_.with(request.kind);
   lock.unlock();
-  peers_->wait_for_own(*request.gate, patience, name_of(request, operation.number));
+  peers_->wait_for_own(*request.gate, Patience().with(request.kind), name_of(request, operation.number));
   lock.lock();
-  operation.deadline = std::chrono::steady_clock::now() + request.timeout;
+  operation.called = std::chrono::steady_clock::now();
+  operation.deadline = operation.called + request.timeout;
   announce_ready();
 }
 

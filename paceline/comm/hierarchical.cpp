@@ -31,16 +31,17 @@ using TensorLists = std::vector<Tensors>;
 // A message of two ranks, which Gloo ends when somebody waits for it.
 class MessageWork final : public c10d::Work {
  public:
-  using OnFailure = std::function<std::exception_ptr(const std::exception& failure)>;
+  // The group that the message is of.
+  struct Of {
+    std::string operation;  // for errors
+    int peer = -1;          // -1: any
+    milliseconds timeout;
+    std::weak_ptr<Relay> relay;
+    std::shared_ptr<const FailureReporter> failures;
+  };
 
-  // `on_failure`: what is thrown for a failure. `abort`: until it is over.
-  MessageWork(int rank, c10d::OpType type, c10::intrusive_ptr<c10d::Work> work, SharedCall call, OnFailure on_failure,
-              std::shared_ptr<void> abort)
-      : Work(rank, type),
-        work_(std::move(work)),
-        call_(std::move(call)),
-        on_failure_(std::move(on_failure)),
-        abort_(std::move(abort)) {}
+  MessageWork(int rank, c10d::OpType type, c10::intrusive_ptr<c10d::Work> work, SharedCall call, Of of)
+      : Work(rank, type), work_(std::move(work)), call_(std::move(call)), of_(std::move(of)) {}
 
   bool isCompleted() override { return is_over_; }
   bool isSuccess() const override { return is_over_ && !failure_; }
@@ -51,14 +52,14 @@ class MessageWork final : public c10d::Work {
   bool wait(milliseconds timeout) override {
     const std::lock_guard lock(mutex_);
     if (!is_over_) {
+      const auto begun = std::chrono::steady_clock::now();
+      const milliseconds limit = timeout == kNoTimeout ? of_.timeout : timeout;
       try {
-        if (!work_->wait(timeout)) throw CollectiveError("the group has ended", CollectiveCause::stopped);
-        call_.copy_back();
+        end(limit);
       } catch (const std::exception& failure) {
-        failure_ = on_failure_(failure);
+        failure_ = of_.failures->as_thrown(of_.operation, failure_for(failure, begun + limit, limit));
       }
       call_.release();
-      abort_.reset();
       is_over_ = true;
     }
     if (failure_) std::rethrow_exception(failure_);
@@ -66,10 +67,34 @@ class MessageWork final : public c10d::Work {
   }
 
  private:
+  void end(milliseconds limit) {
+    const auto group = of_.relay.lock();
+    // Of a group that has failed what has come before counts. Gloo, which may not notice, waits for nothing else then.
+    std::shared_ptr<void> watch;
+    if (group && group->is_broken()) {
+      limit = milliseconds(1);
+    } else if (group) {
+      watch = group->when_broken([work = work_](const std::exception_ptr&) { work->abort(); });
+    }
+    if (!work_->wait(limit)) throw CollectiveError("the group has ended", CollectiveCause::stopped);
+    call_.copy_back();
+  }
+
+  std::exception_ptr failure_for(const std::exception& failure, std::chrono::steady_clock::time_point deadline,
+                                 milliseconds limit) const {
+    const auto group = of_.relay.lock();
+    if (!group) return std::make_exception_ptr(CollectiveError(cause_of(failure), CollectiveCause::stopped));
+    if (group->is_broken() || std::chrono::steady_clock::now() < deadline) return group->fail(failure, of_.operation);
+    // Gloo ends all its connections for it: nothing goes on in the group.
+    const std::string peer = of_.peer < 0 ? "any rank" : "rank " + std::to_string(of_.peer);
+    const CollectiveError late("it is not over after " + std::to_string(limit.count()) + " ms, for want of " + peer,
+                               CollectiveCause::other_rank);
+    return group->fail(late, of_.operation, /*is_certain=*/true);
+  }
+
   const c10::intrusive_ptr<c10d::Work> work_;
   SharedCall call_;
-  const OnFailure on_failure_;
-  std::shared_ptr<void> abort_;
+  const Of of_;
   std::mutex mutex_;
   std::exception_ptr failure_;  // before is_over_
   std::atomic<bool> is_over_ = false;
@@ -284,18 +309,19 @@ class HierarchicalBackend final : public c10d::Backend {
   WorkPointer send(Tensors& tensors, int to, int tag) override {
     SharedCall call;
     Tensors given{call.given(only("send", tensors))};
-    return message(c10d::OpType::SEND, "send", std::move(call), [&] { return relay_->flat()->send(given, to, tag); });
+    return message(c10d::OpType::SEND, "send", to, std::move(call),
+                   [&] { return relay_->flat()->send(given, to, tag); });
   }
   WorkPointer recv(Tensors& tensors, int from, int tag) override {
     SharedCall call;
     Tensors filled{call.filled(only("recv", tensors))};
-    return message(c10d::OpType::RECV, "recv", std::move(call),
+    return message(c10d::OpType::RECV, "recv", from, std::move(call),
                    [&] { return relay_->flat()->recv(filled, from, tag); });
   }
   WorkPointer recvAnysource(Tensors& tensors, int tag) override {
     SharedCall call;
     Tensors filled{call.filled(only("recv", tensors))};
-    return message(c10d::OpType::RECVANYSOURCE, "recv", std::move(call),
+    return message(c10d::OpType::RECVANYSOURCE, "recv", -1, std::move(call),
                    [&] { return relay_->flat()->recvAnysource(filled, tag); });
   }
 
@@ -371,25 +397,19 @@ class HierarchicalBackend final : public c10d::Backend {
   }
 
   template <class Start>
-  WorkPointer message(c10d::OpType type, const char* operation, SharedCall call, const Start& start) {
+  WorkPointer message(c10d::OpType type, const char* operation, int peer, SharedCall call, const Start& start) {
     failures_->throw_if_stopped(operation);
     relay_->refuse_forks();
-    const auto on_failure = [relay = std::weak_ptr(relay_), failures = failures_,
-                             operation](const std::exception& failure) {
-      const auto group = relay.lock();
-      return failures->as_thrown(
-          operation, group ? group->fail(failure, operation)
-                           : std::make_exception_ptr(CollectiveError(cause_of(failure), CollectiveCause::stopped)));
-    };
     WorkPointer work;
     try {
       work = start();
     } catch (const std::exception& failure) {
-      std::rethrow_exception(on_failure(failure));
+      std::rethrow_exception(failures_->as_thrown(operation, relay_->fail(failure, operation)));
     }
-    auto abort = relay_->when_broken([work](const std::exception_ptr&) { work->abort(); });
-    return c10::make_intrusive<MessageWork>(getRank(), type, std::move(work), std::move(call), on_failure,
-                                            std::move(abort));
+    return c10::make_intrusive<MessageWork>(
+        getRank(), type, std::move(work), std::move(call),
+        MessageWork::Of{
+            .operation = operation, .peer = peer, .timeout = timeout_, .relay = relay_, .failures = failures_});
   }
 
   SharedCall claim(const Tensors& tensors, const Tensors& others = {}) const {
@@ -527,9 +547,13 @@ class HierarchicalBackend final : public c10d::Backend {
 ConnectedBackend connect_hierarchical(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings,
                                       collective::RanksByNode found) {
   const auto prefixed = [&](const char* name) { return c10::make_intrusive<c10d::PrefixStore>(name, store); };
-  collective::RanksByNode again = meet_ranks(store, "shared_memory_down", settings);
-  if (again.nodes != found.nodes) {
-    throw CollectiveError("the ranks that share memory were others a moment ago", CollectiveCause::other_rank);
+  Relay::Ways ways{.up = std::move(found.node), .down = nullptr, .ends = nullptr};
+  for (const auto& [name, way] : {std::pair{"shared_memory_down", &ways.down}, {"shared_memory_ends", &ways.ends}}) {
+    collective::RanksByNode again = meet_ranks(store, name, settings);
+    if (again.nodes != found.nodes) {
+      throw CollectiveError("the ranks that share memory were others a moment ago", CollectiveCause::other_rank);
+    }
+    *way = std::move(again.node);
   }
   Nodes nodes(std::move(found.nodes), static_cast<int>(settings.world_size));
   BackendSettings inside = settings;
@@ -550,8 +574,8 @@ ConnectedBackend connect_hierarchical(const c10::intrusive_ptr<c10d::Store>& sto
                                     listening_address(settings), Leaders::Deadline::clock::now() + settings.timeout)};
   }
   ConnectedBackend flat = gloo_backend().connect(prefixed("flat"), inside);
-  auto relay = make_shared_at_home<Relay>(settings.rank, settings.world_size, std::move(found.node),
-                                          std::move(again.node), std::move(between), std::move(flat));
+  auto relay = make_shared_at_home<Relay>(settings.rank, settings.world_size, std::move(ways), std::move(between),
+                                          std::move(flat));
   auto backend = c10::make_intrusive<HierarchicalBackend>(settings, std::move(nodes), std::move(relay));
   return {backend, [backend] { backend->abort(); }};
 }

@@ -361,6 +361,25 @@ TEST(Hierarchical, AMessageToWhoIsGoneFailsOnceThatIsKnown) {
   for (auto& one : told) EXPECT_THAT(one.get(), HasSubstr("for want of rank 2: it has aborted"));
 }
 
+// Who has waited too long says so itself, at once: Gloo's connections end with it, which others would be blamed for.
+TEST(Hierarchical, AWaitForAMessageMayEndAndNamesWhomItWaitedFor) {
+  const Groups groups = on_two_nodes(4);
+  std::vector<torch::Tensor> tensors{torch::ones({4})};
+  const auto message = groups[1]->process_group()->recv(tensors, 2, 0);
+  for (int time = 0; time < 2; ++time) {
+    try {
+      message->wait(std::chrono::milliseconds(20));
+      ADD_FAILURE() << "nothing was sent";
+    } catch (const CollectiveError& failure) {
+      EXPECT_THAT(failure.what(),
+                  HasSubstr("recv failed on rank 1 of 4: it is not over after 20 ms, for want of rank 2"));
+    }
+  }
+  for (const CollectiveError& failure : failures_without(groups, 1)) {
+    EXPECT_THAT(failure.what(), HasSubstr("the first failure of the group: recv failed on rank 1 of 4"));
+  }
+}
+
 TEST(Hierarchical, ALeaderThatIsAloneOnItsNodeIsMissedToo) {
   const Groups groups = on_nodes({"a", "a", "b"});
   groups[2]->abort();

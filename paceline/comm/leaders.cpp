@@ -28,7 +28,8 @@ using collective::Fingerprint;
 namespace {
 
 // Kinds of messages. Each has its kind and the size of what follows in front.
-constexpr char kCall = 'c', kFailure = 'f', kLeft = 'l', kAborted = 'a', kAsk = '?', kHere = 'h', kReady = 'r';
+constexpr char kCall = 'c', kFailure = 'f', kLeft = 'l', kAborted = 'a', kAsk = '?', kHere = 'h', kReady = 'r',
+               kDone = 'd';
 using Head = std::array<char, 5>;
 constexpr size_t kLongestBody = 64 * 1024;
 constexpr size_t kTokenBytes = 32;
@@ -310,6 +311,11 @@ void Leaders::announce_ready(uint64_t place) {
   for (Other& other : others_) send(other, kReady, {reinterpret_cast<const char*>(&place), sizeof place});
 }
 
+void Leaders::announce_done(uint64_t place) {
+  const std::lock_guard lock(mutex_);
+  for (Other& other : others_) send(other, kDone, {reinterpret_cast<const char*>(&place), sizeof place});
+}
+
 void Leaders::tell(const FirstFailure& failure) {
   const std::string word = failure.encode(kLongestBody);
   const std::lock_guard lock(mutex_);
@@ -371,6 +377,8 @@ void Leaders::understand(Other& other) {
       if (failure.ok() && !told_) told_ = *failure;
     } else if (kind == kReady && size == sizeof other.ready) {
       std::memcpy(&other.ready, body.data(), sizeof other.ready);
+    } else if (kind == kDone && size == sizeof other.done) {
+      std::memcpy(&other.done, body.data(), sizeof other.done);
     } else if (kind == kAsk && size == sizeof(uint64_t)) {
       uint64_t place = 0;
       std::memcpy(&place, body.data(), sizeof place);
@@ -454,11 +462,20 @@ std::optional<FirstFailure> Leaders::told() const {
   return told_;
 }
 
-std::optional<FirstFailure> Leaders::gone(const std::string& name, bool may_have_left) const {
+std::optional<FirstFailure> Leaders::gone(const std::string& name) const {
+  return gone(name, [](const Other&) { return true; });
+}
+
+std::optional<FirstFailure> Leaders::gone(const std::string& name, uint64_t place) const {
+  return gone(name, [place](const Other& other) { return !other.has_left && other.done < place; });
+}
+
+std::optional<FirstFailure> Leaders::gone(const std::string& name,
+                                          const std::function<bool(const Other&)>& is_needed) const {
   const std::lock_guard lock(mutex_);
   std::vector<const Other*> gone;
   for (const Other& other : others_) {
-    if (!other.gone.empty() && !(may_have_left && other.has_left)) gone.push_back(&other);
+    if (!other.gone.empty() && is_needed(other)) gone.push_back(&other);
   }
   if (gone.empty()) return std::nullopt;
   return missed(gone, name, gone.front()->gone);

@@ -42,6 +42,8 @@ class Leaders {
   void announce(const collective::Fingerprint& call);
   /// All ranks of this leader's node have come to the call of that place among the announced ones, from 1 on.
   void announce_ready(uint64_t place);
+  /// The ranks of this leader's node are done with a call that each carries out for itself.
+  void announce_done(uint64_t place);
   /// Whether all have announced the call of that place, and are ready for it. `name`: of the call, for errors.
   bool agree(uint64_t place, const collective::Fingerprint& call, const std::string& name);
 
@@ -61,9 +63,11 @@ class Leaders {
   std::optional<FirstFailure> late(uint64_t place, const std::vector<int64_t>& own, const std::string& name) const;
   /// What another has told, if one has.
   std::optional<FirstFailure> told() const;
-  /// For want of whom nothing that needs all leaders can go on: of those that have ended or aborted, and where
-  /// `may_have_left` is not set, of those that have left when their part was done.
-  std::optional<FirstFailure> gone(const std::string& name, bool may_have_left = false) const;
+  /// For want of whom nothing that needs all leaders can go on: of those that have ended, aborted or left.
+  std::optional<FirstFailure> gone(const std::string& name) const;
+  /// The same for a call of that place that all have come to: those that have left, or are done with it, have done
+  /// their part.
+  std::optional<FirstFailure> gone(const std::string& name, uint64_t place) const;
 
   /// Hears what has come, without waiting.
   void look();
@@ -77,7 +81,7 @@ class Leaders {
     Descriptor connection;
     bool has_ended = false;
     std::string incoming, outgoing;
-    uint64_t announced = 0, ready = 0;
+    uint64_t announced = 0, ready = 0, done = 0;
     std::deque<collective::Fingerprint> calls;  // the last of those announced
     bool has_answered = false;
     std::vector<int64_t> awaited;  // by its answer
@@ -92,6 +96,7 @@ class Leaders {
   void receive(Other& other);
   void understand(Other& other);
   void lose(Other& other, const std::string& why);
+  std::optional<FirstFailure> gone(const std::string& name, const std::function<bool(const Other&)>& is_needed) const;
   FirstFailure missed(std::vector<int64_t> ranks, const std::string& name, const std::string& why) const;
   FirstFailure missed(const std::vector<const Other*>& others, const std::string& name, const std::string& why) const;
 

@@ -108,7 +108,7 @@ TEST(Leaders, WhoIsGoneAfterItsCallIsNotMissed) {
   all[1].reset();
   wait_until(*all[0], [&] { return all[0]->gone("x").has_value(); });
   EXPECT_TRUE(all[0]->agree(1, kSum, "all_reduce number 1"));
-  EXPECT_FALSE(all[0]->gone("x", /*may_have_left=*/true));  // what it has sent may be on its way
+  EXPECT_FALSE(all[0]->gone("x", 1));  // what it has sent may be on its way
 }
 
 TEST(Leaders, TellEachOtherWhatHasFailed) {

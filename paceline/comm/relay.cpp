@@ -33,8 +33,6 @@ std::exception_ptr stopped() {
   return std::make_exception_ptr(CollectiveError("the group was aborted", CollectiveCause::stopped));
 }
 
-constexpr const char* kAmongLeaders = "among the first ranks of the nodes, as ranks of their own: ";
-
 // What another rank of the node, or another leader, has told.
 std::optional<FirstFailure> told_in(const std::exception_ptr& failure) {
   try {
@@ -54,7 +52,7 @@ struct Relay::Call {
 
   RelayCall call;
   std::atomic<size_t>& unfinished;
-  std::atomic<Clock::time_point> deadline;
+  Clock::time_point deadline;
   uint64_t place = 0;                                 // among the calls of the group, from 1 on
   bool has_said_ready = false, is_agreed_on = false;  // of the leader's thread
   std::mutex mutex;
@@ -62,7 +60,7 @@ struct Relay::Call {
   std::exception_ptr failure;
 
   milliseconds time_left() const {
-    const auto left = std::chrono::ceil<milliseconds>(deadline.load() - Clock::now());
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
     return std::max(left, milliseconds(1));
   }
 
@@ -81,21 +79,19 @@ struct Relay::Pending {
   RelayStep step;
   std::shared_ptr<Call> call;
   std::atomic<bool> is_ready = false;  // the way up has ended
-  std::shared_ptr<Gate> gate;          // that opens when what follows the way down is over
+  std::shared_ptr<Gate> gate;          // of the end of the call, if it has one
   c10::intrusive_ptr<c10d::Work> work;
   std::shared_ptr<std::atomic<bool>> is_over = std::make_shared<std::atomic<bool>>(false);  // between the nodes
 };
 
-Relay::Relay(int64_t rank, int64_t world_size, std::shared_ptr<SharedGroup> up, std::shared_ptr<SharedGroup> down,
-             std::optional<LeadersWay> between, ConnectedBackend flat)
+Relay::Relay(int64_t rank, int64_t world_size, Ways ways, std::optional<LeadersWay> between, ConnectedBackend flat)
     : rank_(rank),
       world_size_(world_size),
       between_(std::move(between)),
       flat_(std::move(flat)),
-      up_(std::move(up)),
-      down_(std::move(down)) {
+      ways_(std::move(ways)) {
   if (!is_leader()) return;
-  between_->leaders->answer_with([group = std::weak_ptr(up_)](uint64_t place) {
+  between_->leaders->answer_with([group = std::weak_ptr(ways_.up)](uint64_t place) {
     const auto alive = group.lock();
     return alive ? alive->awaited(place) : std::vector<int64_t>();
   });
@@ -113,8 +109,9 @@ Relay::~Relay() {
   if (is_leader()) between_->leaders->wake();  // of an idle one too
   if (worker_.joinable()) worker_.join();
   // What they end still finds all else.
-  up_->end();
-  down_->end();
+  ways_.up->end();
+  ways_.down->end();
+  ways_.ends->end();
   if (is_leader()) between_->leaders->leave(/*has_aborted=*/!is_idle);
   if (is_whole) return;
   call_apart([flat = std::move(flat_), between = std::move(between_)] {});  // for what Gloo has not ended
@@ -151,8 +148,8 @@ void Relay::start(RelayCall what) {
   if (is_leader()) between_->leaders->announce(call->call.fingerprint);
   for (const RelayStep& step : steps) call->left += (step.up ? 1 : 0) + (goes_on(step) ? 1 : 0);
   std::shared_ptr<Gate> gate;
+  if (steps.back().alone) ++call->left;
   for (RelayStep& step : steps) {
-    if (gate) step.up->gate = gate;
     gate = step.alone ? std::make_shared<Gate>(false) : nullptr;
     for (std::optional<Request>* part : {&step.up, &step.down}) {
       if (!*part) continue;
@@ -177,6 +174,7 @@ void Relay::start(RelayCall what) {
     if (step.up) start_up(step, call, pending);
     if (!is_leader() && step.down) start_down(step, call, gate);
   }
+  if (gate) start_end(call, gate);
   call->end_part(nullptr);
 }
 
@@ -193,10 +191,10 @@ void Relay::start_up(const RelayStep& step, const std::shared_ptr<Call>& call,
     call->end_part(thrown);
     return {};
   };
-  up_->push(up_->start(std::move(request)));
+  ways_.up->push(ways_.up->start(std::move(request)));
 }
 
-// `gate`: of the next step, where this one has something to do alone.
+// `gate`: of the end, where this rank has something to do alone.
 void Relay::start_down(const RelayStep& step, const std::shared_ptr<Call>& call, const std::shared_ptr<Gate>& gate) {
   Request request = *step.down;
   request.timeout = call->time_left() + kGrace;
@@ -205,14 +203,37 @@ void Relay::start_down(const RelayStep& step, const std::shared_ptr<Call>& call,
     call->end_part(failure ? failed(failure, call->call.name) : nullptr);
     return {};
   };
-  down_->push(down_->start(std::move(request)));
+  ways_.down->push(ways_.down->start(std::move(request)));
+}
+
+// Of a call that each rank carries out for itself, once the gate is open.
+void Relay::start_end(const std::shared_ptr<Call>& call, const std::shared_ptr<Gate>& gate) {
+  Request request{.kind = collective::Kind::barrier, .number = call->call.number, .timeout = call->call.timeout};
+  request.gate = gate;
+  request.whole = call->call.fingerprint;
+  request.place = call->place;
+  request.on_end = [this, call](const std::exception_ptr& failure) -> std::function<void()> {
+    if (is_leader()) {
+      const std::lock_guard lock(mutex_);
+      if (alone_.erase(call->place) > 0 && !failure) between_->leaders->announce_done(call->place);
+    }
+    call->end_part(failure ? failed(failure, call->call.name) : nullptr);
+    return {};
+  };
+  ways_.ends->push(ways_.ends->start(std::move(request)));
 }
 
 // Gloo may go on when the group has failed, and when it is gone: of what it is about to send when a connection breaks
 // it tells nobody (tcp/pair.cc, signalException).
 void Relay::begin_alone(const std::function<void(RelayStep::Done)>& alone, const std::shared_ptr<Call>& call,
                         const std::shared_ptr<Gate>& gate) {
-  const auto done = [group = weak_from_this(), up = std::weak_ptr(up_), call, gate](const std::exception_ptr& failure) {
+  if (is_leader()) {
+    const std::lock_guard lock(mutex_);
+    alone_.emplace(call->place, call->call.name);
+    between_->leaders->wake();  // of who has ended before
+  }
+  const auto done = [group = weak_from_this(), ends = std::weak_ptr(ways_.ends), call,
+                     gate](const std::exception_ptr& failure) {
     if (auto alive = failure ? group.lock() : nullptr) {
       try {
         std::rethrow_exception(failure);
@@ -222,8 +243,7 @@ void Relay::begin_alone(const std::function<void(RelayStep::Done)>& alone, const
       // The user may have let go of it: the last to do so waits for its threads, of which this may be one.
       call_apart([alive = std::move(alive)] {});
     }
-    call->deadline = Clock::now() + call->call.timeout;
-    if (const auto alive = up.lock()) alive->open(*gate);
+    if (const auto alive = ends.lock()) alive->open(*gate);
   };
   try {
     alone(done);
@@ -258,10 +278,10 @@ void Relay::work() {
       return;
     } else {
       Clock::time_point until = Clock::time_point::max();
-      if (next && !next->call->is_agreed_on && !broken()) until = next->call->deadline.load();
+      if (next && !next->call->is_agreed_on && !broken()) until = next->call->deadline;
       if (gone_since != Clock::time_point::max()) until = std::min(until, gone_since + kLastWords);
       between_->leaders->wait(until);
-      hear(flying.empty() ? next.get() : flying.front().get(), !flying.empty(), gone_since);
+      hear(flying.empty() ? nullptr : flying.front()->call.get(), gone_since);
     }
   }
 }
@@ -279,7 +299,7 @@ bool Relay::may_begin(const Pending& pending) {
       fail_as_told(*told);
       return pending.is_ready;
     }
-    if (!call.is_agreed_on && Clock::now() >= call.deadline.load()) {
+    if (!call.is_agreed_on && Clock::now() >= call.deadline) {
       throw CollectiveError(call.call.name + " failed on rank " + std::to_string(rank_) +
                                 ": not all ranks have come in "
                                 "time (TorchConfig.timeout_s)",
@@ -295,24 +315,28 @@ bool Relay::may_begin(const Pending& pending) {
 
 // What others have told ends what is under way, though its values may still be on their way. Of one that has ended
 // some may be still to come, but not for long: a fork of its process may keep its connections open. One that has left
-// has done its part: its values come, however long they take. What all have come to and nobody has begun needs all.
-void Relay::hear(const Pending* pending, bool is_flying, Clock::time_point& gone_since) {
-  if (pending == nullptr || broken()) {
-    gone_since = Clock::time_point::max();
-    return;
+// has done its part: its values come, however long they take.
+void Relay::hear(const Call* flying, Clock::time_point& gone_since) {
+  const Clock::time_point since = std::exchange(gone_since, Clock::time_point::max());
+  if (broken()) return;
+  if (const auto told = between_->leaders->told()) {
+    fail_as_told(*told);
+  } else if (const auto missed = missed_alone()) {
+    fail_as_told(*missed);
+  } else if (flying != nullptr) {
+    const auto gone = between_->leaders->gone(flying->call.name, flying->place);
+    if (!gone) return;
+    gone_since = std::min(since, Clock::now());
+    if (Clock::now() >= gone_since + kLastWords) fail_as_told(*gone);
   }
-  const auto told = between_->leaders->told();
-  if (told) fail_as_told(*told);
-  const bool are_all_needed = is_flying || pending->call->is_agreed_on;
-  const auto gone =
-      are_all_needed ? between_->leaders->gone(pending->call->call.name, /*may_have_left=*/true) : std::nullopt;
-  if (!gone) {
-    gone_since = Clock::time_point::max();
-  } else if (is_flying && gone_since == Clock::time_point::max()) {
-    gone_since = Clock::now();
-  } else if (!is_flying || Clock::now() >= gone_since + kLastWords) {
-    fail_as_told(*gone);
-  }
+}
+
+// For want of whom what ranks carry out for themselves cannot end: a node that is done with it says so.
+std::optional<FirstFailure> Relay::missed_alone() {
+  const std::lock_guard lock(mutex_);
+  if (alone_.empty()) return std::nullopt;
+  const auto& [place, name] = *alone_.begin();
+  return between_->leaders->gone(name, place);
 }
 
 bool Relay::begin_between(Pending& pending) {
@@ -326,7 +350,7 @@ bool Relay::begin_between(Pending& pending) {
             if (const auto alive = leaders.lock()) alive->wake();
           });
     } catch (const std::exception& thrown) {
-      failure = fail(thrown, pending.call->call.name, kAmongLeaders);
+      failure = fail_between(thrown, pending.call->call.name);
     }
   } else {
     *pending.is_over = true;
@@ -343,7 +367,7 @@ void Relay::end_between(Pending& pending) {
     if (!failure && pending.work) pending.work->wait();
     if (!failure && pending.step.then) pending.step.then();
   } catch (const std::exception& thrown) {
-    failure = fail(thrown, pending.call->call.name, kAmongLeaders);
+    failure = fail_between(thrown, pending.call->call.name);
   }
   if (!failure && pending.step.down) {
     start_down(pending.step, pending.call, pending.gate);
@@ -389,10 +413,19 @@ std::exception_ptr Relay::broken_by(const FirstFailure& first, const std::except
   return broken();
 }
 
-std::exception_ptr Relay::fail(const std::exception& failure, const std::string& name, const std::string& where) {
+std::exception_ptr Relay::fail(const std::exception& failure, const std::string& name, bool is_certain) {
   const std::string text = name + " failed on rank " + std::to_string(rank_) + " of " + std::to_string(world_size_) +
-                           ": " + where + cause_of(failure);
-  return failed(std::make_exception_ptr(CollectiveError(text, CollectiveCause::other_rank)), name);
+                           ": " + cause_of(failure);
+  const auto thrown = std::make_exception_ptr(CollectiveError(text, CollectiveCause::other_rank));
+  if (!is_certain) return failed(thrown, name);
+  const std::lock_guard lock(failure_mutex_);
+  const std::exception_ptr before = broken();
+  return before ? before : broken_by({.text = text}, thrown);
+}
+
+std::exception_ptr Relay::fail_between(const std::exception& failure, const std::string& name) {
+  const std::string text = "among the first ranks of the nodes, as ranks of their own: " + cause_of(failure);
+  return fail(CollectiveError(text, CollectiveCause::other_rank), name);
 }
 
 // Who is late for a call may be so because others have not come to one before it.
@@ -419,7 +452,7 @@ FirstFailure Relay::ask_others(const FirstFailure& own, const std::string& name,
       if (const auto gone = between_->leaders->gone(name)) return *gone;
     }
     try {
-      up_->check_gone(name);
+      ways_.up->check_gone(name);
     } catch (const std::exception&) {
       const auto told = told_in(std::current_exception());
       return told ? *told : first_failure_in(std::current_exception());
@@ -428,7 +461,7 @@ FirstFailure Relay::ask_others(const FirstFailure& own, const std::string& name,
     if (is_stopped_ || (is_enough && !is_leader())) return own;
     if (is_leader() && (is_enough || (late > 0 && !between_->leaders->silent(name)))) {
       const Leaders& leaders = *between_->leaders;
-      return (late > 0 ? leaders.late(late, up_->awaited(late), name) : leaders.silent(name)).value_or(own);
+      return (late > 0 ? leaders.late(late, ways_.up->awaited(late), name) : leaders.silent(name)).value_or(own);
     }
     std::this_thread::sleep_for(kLook);
   }
@@ -449,8 +482,9 @@ std::shared_ptr<void> Relay::when_broken(OnBroken on_broken) {
 }
 
 void Relay::break_off(const std::string& reason) {
-  up_->abort(reason);
-  down_->abort(reason);
+  ways_.up->abort(reason);
+  ways_.down->abort(reason);
+  ways_.ends->abort(reason);
   flat_.abort();
   std::vector<std::weak_ptr<OnBroken>> watchers;
   {

@@ -2,10 +2,12 @@
 // between the leaders, and down again.
 //
 // Up and down are collectives in the memory of a node, each way over a group of its own, so that neither waits for the
-// other; between the leaders it is Gloo, once these have found that they mean the same call. What is large comes in
-// several steps: while one is between the leaders, the next goes up and the one before goes down. Steps keep their
-// order on each of the three ways, and the calls too: the same on all ranks. Threading: start() by one at a time,
-// abort() by any. After an error nothing goes on, and all ranks that can be reached name the same.
+// other; between the leaders it is Gloo, once these have found that they mean the same call. What each rank does for
+// itself, as in an all_to_all, goes by Gloo between all ranks, once all have come: then the ranks of a node wait for
+// each other over a third group, and their leaders for other nodes, so that who ends meanwhile is missed at once. What
+// is large comes in several steps: while one is between the leaders, the next goes up and the one before goes down.
+// Steps keep their order on each of the three ways, and the calls too: the same on all ranks. Threading: start() by one
+// at a time, abort() by any. After an error nothing goes on, and all ranks that can be reached name the same.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -15,6 +17,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -42,9 +45,9 @@ struct RelayStep {
   /// At leaders, after that.
   std::function<void()> then;
   std::optional<collective::Request> down;
-  /// On all ranks, once the way down has ended: begins what each does for itself, and does not wait. It calls `done` in
-  /// the end, in any thread, null for success. The next step waits for it, with its way up: nobody goes on, and perhaps
-  /// away, before all ranks have done theirs, and who ends meanwhile is missed.
+  /// Of the last step, which has a way down; on all ranks, once that has ended: begins what each does for itself, and
+  /// does not wait. It calls `done` in the end, in any thread, null for success. The call is over when all ranks of the
+  /// node have done theirs.
   using Done = std::function<void(const std::exception_ptr& failure)>;
   std::function<void(Done done)> alone;
 };
@@ -68,10 +71,13 @@ struct LeadersWay {
 
 class Relay : public std::enable_shared_from_this<Relay> {
  public:
+  /// Of the ranks of this node.
+  struct Ways {
+    std::shared_ptr<collective::SharedGroup> up, down, ends;
+  };
   /// `between`: empty where this rank is no leader.
   /// `flat`: of all ranks, which is aborted when something fails.
-  Relay(int64_t rank, int64_t world_size, std::shared_ptr<collective::SharedGroup> up,
-        std::shared_ptr<collective::SharedGroup> down, std::optional<LeadersWay> between, ConnectedBackend flat);
+  Relay(int64_t rank, int64_t world_size, Ways ways, std::optional<LeadersWay> between, ConnectedBackend flat);
   /// What is under way fails.
   ~Relay();
   Relay(const Relay&) = delete;
@@ -80,7 +86,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   /// False in a fork, where nothing of it may be used, and nothing is ended.
   bool is_at_home() const { return home_.is_here(); }
   bool is_leader() const { return between_.has_value(); }
-  collective::SharedGroup& node() const { return *up_; }
+  collective::SharedGroup& node() const { return *ways_.up; }
   const c10::intrusive_ptr<c10d::Backend>& flat() const { return flat_.handle; }
   /// UsageError in a fork.
   void refuse_forks() const;
@@ -89,8 +95,8 @@ class Relay : public std::enable_shared_from_this<Relay> {
   /// UsageError in a fork.
   void start(RelayCall call);
   /// What is to be thrown for a failure that was found elsewhere, of a call of this group: all ends for it.
-  /// `where`: in front of its text.
-  std::exception_ptr fail(const std::exception& failure, const std::string& name, const std::string& where = "");
+  /// `is_certain`: nobody can know more of it.
+  std::exception_ptr fail(const std::exception& failure, const std::string& name, bool is_certain = false);
   /// Makes what waits, here and on the other ranks, fail, and what follows.
   void abort();
 
@@ -98,6 +104,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   /// returned lives, and perhaps a moment longer.
   using OnBroken = std::function<void(const std::exception_ptr& failure)>;
   [[nodiscard]] std::shared_ptr<void> when_broken(OnBroken on_broken);
+  bool is_broken() const { return broken() != nullptr; }
 
  private:
   struct Call;
@@ -107,12 +114,15 @@ class Relay : public std::enable_shared_from_this<Relay> {
   bool goes_on(const RelayStep& step) const;
   void start_up(const RelayStep& step, const std::shared_ptr<Call>& call, const std::shared_ptr<Pending>& pending);
   void start_down(const RelayStep& step, const std::shared_ptr<Call>& call, const std::shared_ptr<Gate>& gate);
+  void start_end(const std::shared_ptr<Call>& call, const std::shared_ptr<Gate>& gate);
   void begin_alone(const std::function<void(RelayStep::Done)>& alone, const std::shared_ptr<Call>& call,
                    const std::shared_ptr<Gate>& gate);
   bool begin_between(Pending& pending);
   void end_between(Pending& pending);
   bool may_begin(const Pending& pending);
-  void hear(const Pending* pending, bool is_flying, std::chrono::steady_clock::time_point& gone_since);
+  void hear(const Call* flying, std::chrono::steady_clock::time_point& gone_since);
+  std::optional<FirstFailure> missed_alone();
+  std::exception_ptr fail_between(const std::exception& failure, const std::string& name);
   void work();
   void break_off(const std::string& reason);
   std::exception_ptr broken() const;
@@ -138,10 +148,11 @@ class Relay : public std::enable_shared_from_this<Relay> {
   std::deque<std::shared_ptr<Pending>> queue_;  // what the leader has to do between the nodes
   std::atomic<size_t> unfinished_ = 0;          // calls
   bool is_ending_ = false;
+  std::map<uint64_t, std::string> alone_;  // calls that ranks carry out for themselves: names by places, at leaders
   uint64_t calls_ = 0;
   std::thread worker_;  // at leaders
 
-  const std::shared_ptr<collective::SharedGroup> up_, down_;
+  const Ways ways_;
 };
 
 }  // namespace paceline::comm

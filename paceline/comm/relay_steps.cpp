@@ -59,7 +59,6 @@ void RelaySteps::barrier() {
 void RelaySteps::alone(std::function<void(RelayStep::Done)> begin) {
   meet();
   steps_.back().alone = std::move(begin);
-  barrier();
 }
 
 // Of the ranks of each node.

@@ -32,7 +32,7 @@ class RelaySteps {
 
   /// Waits for all.
   void barrier();
-  /// What each rank does for itself, once all have come, as the leaders find; until all have done theirs.
+  /// What each rank does for itself, once all have come, as the leaders find. The last.
   void alone(std::function<void(RelayStep::Done)> begin);
   void broadcast(const at::Tensor& values, int root);
   /// What is reduced of all ranks, for all.

@@ -121,7 +121,7 @@ arrow::Result<Response> Api::description(const Call& call) {
 }
 
 arrow::Result<Response> Api::list_runs(const Call& call) {
-  ARROW_ASSIGN_OR_RAISE(const int64_t limit, call.query.number("limit", 100, 1, 1000));
+  ARROW_ASSIGN_OR_RAISE(const int64_t limit, call.query.number("limit", 100, 1, 10'000));
   ARROW_ASSIGN_OR_RAISE(views::RunPage page, runs_.list({.state = call.query.text("state"),
                                                          .text = call.query.text("q"),
                                                          .sort = call.query.text("sort"),

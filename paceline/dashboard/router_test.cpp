@@ -212,7 +212,7 @@ TEST_F(RouterTest, WhatIsInANameStaysText) {
 
 TEST_F(RouterTest, SaysWhatItDoesNotTake) {
   EXPECT_THAT(problem_in(ask_in_session("GET", "/api/v1/runs?limt=3"))["detail"], HasSubstr("did you mean \"limit\"?"));
-  EXPECT_THAT(problem_in(ask_in_session("GET", "/api/v1/runs?limit=0"))["detail"], HasSubstr("from 1 to 1000"));
+  EXPECT_THAT(problem_in(ask_in_session("GET", "/api/v1/runs?limit=0"))["detail"], HasSubstr("from 1 to 10000"));
   EXPECT_THAT(problem_in(ask_in_session("GET", "/api/v1/runs?state=runing"))["detail"], HasSubstr("\"running\""));
   EXPECT_EQ(problem_in(ask_in_session("GET", "/api/v1/runs/" + std::string(32, '0')))["status"], 404);
   EXPECT_EQ(problem_in(ask_in_session("GET", "/api/v2/runs"))["status"], 404);

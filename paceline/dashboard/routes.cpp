@@ -45,7 +45,7 @@ std::vector<Route> all_routes() {
         {"sort", "string",
          "name, state, since, created, opened, host, world_size or report; with - before it the "
          "largest first"},
-        {"limit", "integer", "At most so many, from 1 to 1000; default 100"},
+        {"limit", "integer", "At most so many, from 1 to 10000; default 100"},
         {"cursor", "string", "`next` of the page before"}},
        kJson,
        nullptr,

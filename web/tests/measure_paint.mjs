@@ -74,6 +74,7 @@ async function measure(browser, { make, marks }) {
     await page.waitForFunction(
       (count) => Object.values(globalThis.paints).filter((time) => time > 0).length === count,
       Object.keys(marks).length,
+      { timeout: 300_000 },
     );
     const found = await page.evaluate(() => ({
       "first content": performance.getEntriesByName("first-contentful-paint")[0]?.startTime,

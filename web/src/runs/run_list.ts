@@ -8,7 +8,7 @@ import type { RunRow } from "../api/views.ts";
 import { merged } from "./run_filter.ts";
 
 const FIRST_ROWS = 200;
-const ROWS_AT_ONCE = 1000; // the most that the server gives
+const ROWS_AT_ONCE = 10_000; // the most that the server gives
 const MOST_ROWS = 50_000;
 
 export interface RunListState {

@@ -140,6 +140,7 @@ TEST(Prometheus, HasRunsWithTheirWorkers) {
   EXPECT_THAT(text.text(), HasSubstr("# TYPE paceline_run_state gauge\n"));
   EXPECT_THAT(text.text(), HasSubstr("paceline_run_state{" + labels + ",state=\"running\"} 1\n"));
   EXPECT_THAT(text.text(), HasSubstr("paceline_run_state{" + labels + ",state=\"finished\"} 0\n"));
+  EXPECT_THAT(text.text(), HasSubstr(",ray_train_controller_state=\"RUNNING\"} 1\n"));
   EXPECT_THAT(text.text(), HasSubstr("paceline_loss{" + labels + "} 0.5\n"));
   EXPECT_THAT(text.text(), HasSubstr("paceline_learning_rate{" + labels + "}"));
   EXPECT_THAT(text.text(), HasSubstr("paceline_steps_total{" + labels + ",rank=\"1\",node=\"a\"} 7\n"));

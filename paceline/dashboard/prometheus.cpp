@@ -34,6 +34,10 @@ constexpr MetricMeaning kMeanings[] = {
     {"paceline_data_queue_items", "gauge", "Blocks of a dataset that were read ahead"},
     {"paceline_data_queue_bytes", "gauge", "Bytes of a dataset that were read ahead"},
     {"paceline_data_backpressure_seconds_total", "counter", "How long reading ahead has waited for consumers"},
+    // For dashboards that were made for Ray.
+    {"ray_train_controller_state", "gauge", "paceline_run_state as Ray Train names it"},
+    {"ray_data_rows_task_outputs_generated", "gauge", "paceline_data_rows_total as Ray Data names it"},
+    {"ray_data_bytes_task_outputs_generated", "gauge", "paceline_data_bytes_total as Ray Data names it"},
 };
 
 // "0.25", "12", "NaN", "+Inf".
@@ -43,6 +47,13 @@ std::string number_text(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.17g", value);
   return text.data();
+}
+
+std::string in_capitals(std::string text) {
+  for (char& letter : text) {
+    if (letter >= 'a' && letter <= 'z') letter = static_cast<char>(letter - 'a' + 'A');
+  }
+  return text;
 }
 
 Labels with(Labels labels, std::string name, std::string value) {
@@ -92,7 +103,13 @@ void PrometheusText::add(const views::ListedRun& listed, const views::RunSummary
   for (int state = 0; state <= static_cast<int>(policy::State::aborted); ++state) {
     const std::string name = policy::to_string(static_cast<policy::State>(state));
     const bool died = listed.driver == views::DriverState::gone;
-    sample("paceline_run_state", with(labels, "state", name), run.state == name && !died ? 1 : 0);
+    const int is_now = run.state == name && !died ? 1 : 0;
+    sample("paceline_run_state", with(labels, "state", name), is_now);
+    sample("ray_train_controller_state",
+           {{"ray_train_run_name", run.name},
+            {"ray_train_run_id", run.id},
+            {"ray_train_controller_state", in_capitals(name)}},
+           is_now);
   }
   sample("paceline_run_state", with(labels, "state", "driver died"), listed.driver == views::DriverState::gone ? 1 : 0);
   sample("paceline_attempts_total", labels, static_cast<double>(record.attempts.size()));
@@ -135,8 +152,12 @@ void PrometheusText::add_data(const Labels& labels, const views::RunSummary& run
     for (size_t i = 0; i < dataset.steps.size(); ++i) {
       const OperatorFigures& step = dataset.steps[i];
       const Labels of_step = with(of_dataset, "operator", std::to_string(i) + " " + step.name);
-      sample("paceline_data_rows_total", of_step, static_cast<double>(step.rows_task_outputs_generated));
-      sample("paceline_data_bytes_total", of_step, static_cast<double>(step.bytes_task_outputs_generated));
+      const auto rows = static_cast<double>(step.rows_task_outputs_generated);
+      const auto bytes = static_cast<double>(step.bytes_task_outputs_generated);
+      sample("paceline_data_rows_total", of_step, rows);
+      sample("paceline_data_bytes_total", of_step, bytes);
+      sample("ray_data_rows_task_outputs_generated", of_step, rows);
+      sample("ray_data_bytes_task_outputs_generated", of_step, bytes);
     }
     const ReadAheadFigures& ahead = dataset.read_ahead;
     sample("paceline_data_queue_items", of_dataset, static_cast<double>(ahead.num_external_outqueue_blocks));

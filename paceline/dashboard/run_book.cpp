@@ -9,8 +9,8 @@
 #include "paceline/run/readable_folder.h"
 #include "paceline/run/working_folder.h"
 #include "paceline/track/metrics_history.h"
-#include "paceline/track/run_store.h"
 #include "paceline/track/run_id.h"
+#include "paceline/track/run_store.h"
 
 namespace paceline::dashboard {
 namespace {

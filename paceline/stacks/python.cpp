@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "paceline/core/posix/descriptor.h"
@@ -54,17 +55,19 @@ std::string find_py_spy(pid_t pid) {
   return "";
 }
 
-struct Output {
-  std::string text;
-  bool ended_well = false;
+constexpr const char* kNoPySpy = "install py-spy (pip install py-spy) for Python frames";
+
+// A program that runs, and the end of the pipe to which both of its streams go; no pid where it could not be started.
+struct RunningProgram {
+  pid_t pid = 0;
+  Descriptor output;
 };
 
-Output run(std::vector<std::string> arguments, std::chrono::milliseconds patience) {
-  Output output;
+RunningProgram start(std::vector<std::string> arguments) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return output;
-  const Descriptor read_end(ends[0]);
-  Descriptor write_end(ends[1]);
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+  RunningProgram program{.output = Descriptor(ends[0])};
+  const Descriptor write_end(ends[1]);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
@@ -72,15 +75,23 @@ Output run(std::vector<std::string> arguments, std::chrono::milliseconds patienc
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
-  pid_t pid = 0;
   posix_spawnattr_t attributes;  // with no signal blocked, which the caller may have
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  const int error = ::posix_spawn(&pid, pointers[0], &actions, &attributes, pointers.data(), environ);
+  if (::posix_spawn(&program.pid, pointers[0], &actions, &attributes, pointers.data(), environ) != 0) program.pid = 0;
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
-  write_end.reset();
-  if (error != 0) return output;
+  return program;
+}
+
+struct Output {
+  std::string text;
+  bool ended_well = false;
+};
+
+// Kills it when `patience` is over.
+Output finish(pid_t pid, const Descriptor& read_end, std::chrono::milliseconds patience) {
+  Output output;
   const auto deadline = std::chrono::steady_clock::now() + patience;
   char buffer[4096];
   while (true) {
@@ -96,6 +107,15 @@ Output run(std::vector<std::string> arguments, std::chrono::milliseconds patienc
   ::waitpid(pid, &status, 0);
   output.ended_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   return output;
+}
+
+PythonStacks could_not_read(const std::string& program, const Output& output) {
+  std::istringstream lines(output.text);
+  std::string words;
+  while (words.empty() && std::getline(lines, words)) {
+    if (words.starts_with("py-spy>")) words.clear();  // what it does, before it says why it could not
+  }
+  return {.text = "", .problem = program + " could not read the process" + (words.empty() ? "" : ": " + words)};
 }
 
 std::string indented(const std::string& text) {
@@ -118,11 +138,44 @@ bool runs_python(const std::string& maps) {
 
 PythonStacks python_stacks(pid_t pid, std::chrono::milliseconds patience) {
   const std::string program = find_py_spy(pid);
-  if (program.empty()) return {.text = "", .problem = "install py-spy (pip install py-spy) for Python frames"};
-  const Output output = run({program, "dump", "--nonblocking", "--pid", std::to_string(pid)}, patience);
+  if (program.empty()) return {.text = "", .problem = kNoPySpy};
+  const RunningProgram running = start({program, "dump", "--nonblocking", "--pid", std::to_string(pid)});
+  if (running.pid == 0) return could_not_read(program, {});
+  const Output output = finish(running.pid, running.output, patience);
   if (output.ended_well) return {.text = indented(output.text), .problem = ""};
-  const std::string words = output.text.substr(0, output.text.find('\n'));
-  return {.text = "", .problem = program + " could not read the process" + (words.empty() ? "" : ": " + words)};
+  return could_not_read(program, output);
+}
+
+PythonRecording::PythonRecording(pid_t pid, int64_t seconds, double rate) : program_(find_py_spy(pid)) {
+  if (program_.empty()) {
+    problem_ = kNoPySpy;
+    return;
+  }
+  RunningProgram running = start({program_, "record", "--nonblocking", "--threads", "--format", "raw", "--output",
+                                  "/dev/stdout", "--rate", std::to_string(static_cast<int64_t>(rate)), "--duration",
+                                  std::to_string(seconds), "--pid", std::to_string(pid)});
+  py_spy_ = running.pid;
+  output_ = std::move(running.output);
+  if (py_spy_ == 0) problem_ = program_ + " could not be started";
+}
+
+PythonRecording::PythonRecording(PythonRecording&& other) noexcept
+    : program_(std::move(other.program_)),
+      problem_(std::move(other.problem_)),
+      py_spy_(std::exchange(other.py_spy_, 0)),
+      output_(std::move(other.output_)) {}
+
+PythonRecording::~PythonRecording() {
+  if (py_spy_ == 0) return;
+  ::kill(py_spy_, SIGKILL);
+  ::waitpid(py_spy_, nullptr, 0);
+}
+
+PythonStacks PythonRecording::finish(std::chrono::milliseconds patience) {
+  if (py_spy_ == 0) return {.text = "", .problem = problem_};
+  const Output output = stacks::finish(std::exchange(py_spy_, 0), output_, patience);
+  if (!output.ended_well) return could_not_read(program_, output);
+  return {.text = output.text, .problem = ""};
 }
 
 }  // namespace paceline::stacks

@@ -7,7 +7,10 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
+
+#include "paceline/core/posix/descriptor.h"
 
 namespace paceline::stacks {
 
@@ -21,5 +24,26 @@ struct PythonStacks {
 
 /// Blocks until py-spy has ended, for `patience` at most; then it is killed.
 PythonStacks python_stacks(pid_t pid, std::chrono::milliseconds patience = std::chrono::seconds(10));
+
+/// A recording of a process's Python functions by py-spy, which runs until it is finished. Wherever one cannot be made,
+/// it says why.
+class PythonRecording {
+ public:
+  /// Looks `rate` times a second, for so many seconds.
+  PythonRecording(pid_t pid, int64_t seconds, double rate);
+  PythonRecording(PythonRecording&& other) noexcept;
+  PythonRecording& operator=(PythonRecording&&) = delete;
+  /// Ends py-spy.
+  ~PythonRecording();
+
+  /// Blocks until it has ended, for `patience` at most: what it has printed, for add_py_spy() (profile.h).
+  PythonStacks finish(std::chrono::milliseconds patience);
+
+ private:
+  std::string program_;
+  std::string problem_;
+  pid_t py_spy_ = 0;
+  Descriptor output_;
+};
 
 }  // namespace paceline::stacks

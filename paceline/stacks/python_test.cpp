@@ -84,6 +84,31 @@ TEST(Python, SaysWhyPySpyCouldNot) {
   EXPECT_THAT(stacks.problem, AllOf(HasSubstr("py-spy could not"), HasSubstr("Permission denied")));
 }
 
+TEST(Python, ARecordingIsWhatPySpyPrints) {
+  const testing::TemporaryFolder folder;
+  write_program(folder / "py-spy",
+                "echo 'py-spy> Sampling'; echo \"$@\"; echo 'thread (1): MainThread;f (a.py:1) 3'\n");
+  const Sleeper process(folder.path());
+  const PythonStacks recorded = PythonRecording(process.pid(), 2, 99).finish(std::chrono::minutes(1));
+  EXPECT_EQ(recorded.problem, "");
+  EXPECT_THAT(recorded.text, AllOf(HasSubstr("record --nonblocking"), HasSubstr("--rate 99 --duration 2"),
+                                   HasSubstr("\nthread (1): MainThread;f (a.py:1) 3\n")));
+}
+
+TEST(Python, ARecordingSaysWhyThereIsNone) {
+  const testing::TemporaryFolder folder;
+  const Sleeper process(folder.path());
+  EXPECT_THAT(PythonRecording(process.pid(), 1, 99).finish(std::chrono::minutes(1)).problem,
+              HasSubstr("pip install py-spy"));
+  write_program(folder / "py-spy", "echo 'py-spy> Sampling'; echo Permission denied; exit 1\n");
+  EXPECT_THAT(PythonRecording(process.pid(), 1, 99).finish(std::chrono::minutes(1)).problem,
+              HasSubstr("could not read the process: Permission denied"));
+  write_program(folder / "py-spy", "exec /bin/sleep 120\n");
+  EXPECT_THAT(PythonRecording(process.pid(), 1, 99).finish(std::chrono::milliseconds(50)).problem,
+              HasSubstr("could not read"));
+  const PythonRecording left(process.pid(), 1, 99);  // is ended
+}
+
 TEST(Python, DoesNotWaitForEver) {
   const testing::TemporaryFolder folder;
   write_program(folder / "py-spy", "exec /bin/sleep 120\n");

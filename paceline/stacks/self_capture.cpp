@@ -17,6 +17,7 @@
 
 #include "paceline/core/posix/shared_memory.h"
 #include "paceline/stacks/mapping_internal.h"
+#include "paceline/stacks/registers_internal.h"
 
 namespace paceline::stacks {
 namespace {
@@ -51,13 +52,6 @@ pid_t crash_process = 0;
 struct sigaction earlier_actions[NSIG];
 std::terminate_handler earlier_terminate = nullptr;
 std::atomic<bool> noted{false};
-
-Registers registers_of(const ucontext_t& context) {
-  const auto at = [&context](int number) { return static_cast<uint64_t>(context.uc_mcontext.gregs[number]); };
-  return {at(REG_RAX), at(REG_RDX), at(REG_RCX), at(REG_RBX), at(REG_RSI), at(REG_RDI),
-          at(REG_RBP), at(REG_RSP), at(REG_R8),  at(REG_R9),  at(REG_R10), at(REG_R11),
-          at(REG_R12), at(REG_R13), at(REG_R14), at(REG_R15), at(REG_RIP)};
-}
 
 // Async-signal-safe: system calls and copies only. The kernel copies the stack, so one that is not there is no fault;
 // it is called without libc, whose place a sanitizer takes to refuse what reads across variables.

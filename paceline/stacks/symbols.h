@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "paceline/stacks/snapshot.h"
@@ -14,10 +15,26 @@
 
 namespace paceline::stacks {
 
+class Naming;
+
 class Symbols {
  public:
   /// Works on after the process has ended, as long as its program and libraries are still there.
   ProcessStacks name(const Snapshot& snapshot);
+
+  /// Names stacks of one process one by one, from nothing but what was copied of each: such as samples. A stack whose
+  /// beginning is not among its frames has a problem. `symbols` outlives it.
+  class Stacks {
+   public:
+    /// `process`: its id and mappings.
+    Stacks(Symbols& symbols, Snapshot process);
+    ~Stacks();
+    ThreadStack name(const ThreadSnapshot& thread);
+
+   private:
+    const std::unique_ptr<const Snapshot> process_;
+    const std::unique_ptr<Naming> naming_;
+  };
 
  private:
   friend class Naming;

@@ -26,6 +26,7 @@
 #include "paceline/run/journal.h"
 #include "paceline/run/reader.h"
 #include "paceline/stacks/mapping_internal.h"
+#include "paceline/stacks/profile.h"
 #include "paceline/stacks/stack.h"
 #include "paceline/storage/checksum.h"
 #include "paceline/storage/local/run_lock.h"
@@ -152,6 +153,14 @@ TEST(Fuzz, TextOfOthers) {
     const std::string text(view);
     for (const auto& worker : stacks::decode_lines(text))
       EXPECT_EQ(stacks::decode_lines(stacks::encode_lines({worker})).size(), 1u);
+    for (const auto& profile : stacks::decode_profiles(text)) {
+      EXPECT_EQ(stacks::decode_profiles(stacks::encode_lines({profile})).size(), 1u);
+      (void)stacks::to_folded({profile});
+    }
+    stacks::Profile recorded;
+    stacks::add_py_spy(text, recorded);
+    EXPECT_EQ(stacks::decode_profiles(stacks::encode_lines({recorded})).size(), 1u);
+    (void)stacks::to_speedscope({recorded}, "run");
     (void)launch::parse_error_file(text);
     (void)cli::parse_gpus(text);
     EXPECT_EQ(cli::printable(cli::printable(text)), cli::printable(text));

@@ -12,6 +12,7 @@
 #include <future>
 #include <map>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -19,6 +20,7 @@
 #include "paceline/agent/node.h"
 #include "paceline/agent/packages_internal.h"
 #include "paceline/agent/process_internal.h"
+#include "paceline/agent/profile_question_internal.h"
 #include "paceline/agent/stack_collection_internal.h"
 #include "paceline/agent/stack_helper_internal.h"
 #include "paceline/core/posix/descriptor_limit.h"
@@ -26,6 +28,7 @@
 #include "paceline/core/posix/socket_pair.h"
 #include "paceline/core/posix/thread.h"
 #include "paceline/rpc/socket_channel.h"
+#include "paceline/stacks/profile.h"
 #include "paceline/stacks/stack.h"
 
 namespace paceline::agent {
@@ -65,6 +68,9 @@ class AgentThread final : public Agent, public ProcessHost {
   void tell_collectives(int64_t request);
   void tell_stacks(const rpc::Envelope& envelope);
   void answer_stacks(int64_t request, const std::vector<WorkerId>& asked, const std::string& lines);
+  void tell_profiles(const rpc::Envelope& envelope);
+  void answer_profiles(int64_t request, const std::vector<WorkerId>& asked, const std::string& lines);
+  std::string why_not_told(WorkerId worker) const;
   void lose_guardian(const arrow::Status& why);
   void end_all(const rpc::EndProcess& how = {});
   void leave_if_done();
@@ -74,6 +80,7 @@ class AgentThread final : public Agent, public ProcessHost {
   void send_to_guardian(rpc::Envelope envelope) override;
   arrow::Result<std::vector<Descriptor>> attachment() const override;
   void connect_data(WorkerId worker, int64_t request) override;
+  void take_sampling(WorkerId worker, rpc::Envelope sampling) override;
   void serve_data() override;
   void forget(WorkerId worker) override;
 
@@ -83,10 +90,11 @@ class AgentThread final : public Agent, public ProcessHost {
   std::unique_ptr<rpc::Channel> controller_;
   std::unique_ptr<rpc::Channel> guardian_;
   std::map<WorkerId, std::shared_ptr<Process>> processes_;
-  std::deque<std::pair<WorkerId, int64_t>> wait_for_data_;  // workers and their requests
-  Descriptor attachment_;                                   // of every process; none for a run without
-  std::vector<std::string> attachment_parts_;               // that have come, where others follow
-  std::string attachment_problem_;                          // "" while there is none
+  std::deque<std::pair<WorkerId, int64_t>> wait_for_data_;                 // workers and their requests
+  std::map<int64_t, std::shared_ptr<ProfileQuestion>> profile_questions_;  // by the controller's requests
+  Descriptor attachment_;                                                  // of every process; none for a run without
+  std::vector<std::string> attachment_parts_;                              // that have come, where others follow
+  std::string attachment_problem_;                                         // "" while there is none
   AgentPackages packages_;
   std::vector<rpc::Envelope> held_;  // to be started once the packages are there
   std::string guardian_problem_;     // "" while it is there
@@ -149,6 +157,7 @@ void AgentThread::handle_controller(rpc::Envelope envelope) {
   if (envelope.type == rpc::StartProcess::kType) return start_process(std::move(envelope));
   if (envelope.type == rpc::ProgressRequest::kType) return tell_progress(envelope.request);
   if (envelope.type == rpc::StacksRequest::kType) return tell_stacks(envelope);
+  if (envelope.type == rpc::ProfileRequest::kType) return tell_profiles(envelope);
   if (envelope.type == rpc::CollectivesRequest::kType) return tell_collectives(envelope.request);
   if (envelope.type == rpc::Leftovers::kType) return send_to_guardian(std::move(envelope));
   if (envelope.type == rpc::Attachment::kType) return take_attachment(envelope);
@@ -269,11 +278,7 @@ void AgentThread::answer_stacks(int64_t request, const std::vector<WorkerId>& as
   std::vector<stacks::WorkerStacks> found = stacks::decode_lines(lines);
   for (const WorkerId worker : asked) {
     if (std::ranges::any_of(found, [&](const auto& one) { return one.worker == worker.value; })) continue;
-    const bool ended = processes_.count(worker) == 0;
-    const std::string why = !guardian_problem_.empty() ? guardian_problem_
-                            : ended ? "the process has ended"
-                                    : "the guardian's helper did not tell; the guardian may be stopped";
-    found.push_back({.worker = worker.value, .stacks = {.problem = why}});
+    found.push_back({.worker = worker.value, .stacks = {.problem = why_not_told(worker)}});
   }
   // Of a rank that runs a program of the user's that program comes first: it is what is asked about.
   std::ranges::stable_sort(found, {}, [this](const stacks::WorkerStacks& one) {
@@ -284,6 +289,58 @@ void AgentThread::answer_stacks(int64_t request, const std::vector<WorkerId>& as
   rpc::Envelope reply = rpc::pack(rpc::StacksReply{});
   reply.reply_to = request;
   reply.bytes = stacks::encode_lines(found);
+  send_to_controller(std::move(reply));
+}
+
+std::string AgentThread::why_not_told(WorkerId worker) const {
+  if (!guardian_problem_.empty()) return guardian_problem_;
+  if (!processes_.contains(worker)) return "the process has ended";
+  return "the guardian's helper did not tell; the guardian may be stopped";
+}
+
+void AgentThread::tell_profiles(const rpc::Envelope& envelope) {
+  const int64_t request = envelope.request;
+  auto wanted = rpc::unpack<rpc::ProfileRequest>(envelope).ValueOr(rpc::ProfileRequest{});
+  const std::vector<WorkerId> workers = wanted.workers;
+  if (leaving_ || !guardian_problem_.empty()) return answer_profiles(request, workers, "");
+  std::set<WorkerId> to_ask;
+  for (const WorkerId worker : workers) {
+    const auto process = processes_.find(worker);
+    if (process != processes_.end() && process->second->hosts_program() == 0) to_ask.insert(worker);
+  }
+  const auto question = std::make_shared<ProfileQuestion>(
+      loop_, std::move(wanted),
+      ProfileQuestion::Host{
+          .send_to_worker =
+              [this, request](WorkerId worker, rpc::Envelope message) {
+                message.request = request;
+                const auto process = processes_.find(worker);
+                if (process != processes_.end()) process->second->deliver(std::move(message));
+              },
+          .send_to_guardian = [this](rpc::Envelope message) { send_to_guardian(std::move(message)); }},
+      [this, request, workers](const std::string& lines) { answer_profiles(request, workers, lines); });
+  profile_questions_[request] = question;
+  question->start(to_ask);
+}
+
+void AgentThread::take_sampling(WorkerId worker, rpc::Envelope sampling) {
+  const auto found = profile_questions_.find(sampling.reply_to);
+  if (found == profile_questions_.end()) return;  // it answers too late
+  const std::shared_ptr<ProfileQuestion> question = found->second;
+  question->take(worker, sampling);
+}
+
+void AgentThread::answer_profiles(int64_t request, const std::vector<WorkerId>& asked, const std::string& lines) {
+  profile_questions_.erase(request);
+  std::string all = lines;
+  const stacks::Profiles found = stacks::decode_profiles(lines);
+  for (const WorkerId worker : asked) {
+    if (std::ranges::any_of(found, [&](const auto& one) { return one.worker == worker.value; })) continue;
+    all += stacks::encode_lines({stacks::Profile{.worker = worker.value, .problems = {why_not_told(worker)}}});
+  }
+  rpc::Envelope reply = rpc::pack(rpc::ProfileReply{});
+  reply.reply_to = request;
+  reply.bytes = std::move(all);
   send_to_controller(std::move(reply));
 }
 
@@ -397,6 +454,7 @@ void AgentThread::serve_data() {
 
 void AgentThread::forget(WorkerId worker) {
   processes_.erase(worker);
+  for (const auto& [request, question] : std::map(profile_questions_)) question->lose(worker);
   leave_if_done();
 }
 

@@ -79,6 +79,7 @@ class GuardianProcess {
   void tell_started(const ForkOrder& order, arrow::Result<SpawnedProcess> process);
   void kill_tree(pid_t pid, Child& child);
   void take_stacks(int64_t connection, rpc::Envelope& envelope);
+  void take_profiles(int64_t connection, rpc::Envelope& envelope);
   void name_crash(rpc::Envelope& envelope);
   void send(int64_t connection, rpc::Envelope envelope);
   arrow::Status write(Connection& connection, rpc::Envelope envelope);
@@ -185,6 +186,8 @@ void GuardianProcess::handle(int64_t connection, rpc::Envelope& envelope) {
     leftovers_[connection] = rpc::unpack<rpc::Leftovers>(envelope).ValueOr(rpc::Leftovers{});
   } else if (envelope.type == TakeStacks::kType) {
     take_stacks(connection, envelope);
+  } else if (envelope.type == TakeProfiles::kType) {
+    take_profiles(connection, envelope);
   } else if (envelope.type == NameCrash::kType) {
     name_crash(envelope);
   } else if (envelope.type == KillTree::kType) {
@@ -246,6 +249,31 @@ void GuardianProcess::take_stacks(int64_t connection, rpc::Envelope& envelope) {
   }
   // One that cannot be forked: the pipe closes with nothing in it.
   const auto helper = fork_stack_helper(wanted, std::move(envelope.descriptors.front()));
+  if (helper.ok()) helpers_.insert(*helper);
+}
+
+// As take_stacks(); a worker that has ended meanwhile may have left samples.
+void GuardianProcess::take_profiles(int64_t connection, rpc::Envelope& envelope) {
+  const auto request = rpc::unpack<TakeProfiles>(envelope);
+  if (!request.ok() || envelope.descriptors.empty()) return;
+  std::map<WorkerId, pid_t> pids;
+  for (const auto& [pid, child] : running_) {
+    if (child.connection == connection) pids[child.identity.worker] = pid;
+  }
+  std::vector<ProfiledWorker> wanted;
+  auto memory = envelope.descriptors.begin() + 1;
+  for (size_t i = 0; i < request->workers.size(); ++i) {
+    ProfiledWorker one{.worker = request->workers[i]};
+    if (i < request->sampling.size() && request->sampling[i] && memory != envelope.descriptors.end()) {
+      one.memory = std::move(*memory++);
+    }
+    if (i < request->problems.size()) one.problem = request->problems[i];
+    const auto found = pids.find(one.worker);
+    if (found != pids.end()) one.pid = found->second;
+    if (found != pids.end() || one.memory) wanted.push_back(std::move(one));
+  }
+  const auto helper =
+      fork_profile_helper(std::move(wanted), request->seconds, request->rate, std::move(envelope.descriptors.front()));
   if (helper.ok()) helpers_.insert(*helper);
 }
 

@@ -183,6 +183,7 @@ void Process::handle_message(rpc::Envelope envelope) {
   envelope.identity.worker = identity_.worker;
   if (envelope.type == rpc::Heartbeat::kType) return expect_heartbeat();
   if (envelope.type == rpc::ConnectData::kType) return host_.connect_data(identity_.worker, envelope.request);
+  if (envelope.type == rpc::Sampling::kType) return host_.take_sampling(identity_.worker, std::move(envelope));
   if (envelope.type == rpc::Joined::kType) {
     join(envelope);
     if (serves_data()) host_.serve_data();

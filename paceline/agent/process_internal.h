@@ -30,6 +30,8 @@ class ProcessHost {
   virtual arrow::Result<std::vector<Descriptor>> attachment() const = 0;
   /// It asks for a connection with the data process; `request` is what the answer answers.
   virtual void connect_data(WorkerId worker, int64_t request) = 0;
+  /// It samples itself, or says why it does not.
+  virtual void take_sampling(WorkerId worker, rpc::Envelope sampling) = 0;
   /// It has joined, and serves data.
   virtual void serve_data() = 0;
   /// The process was not started, or has ended and everything about it has been reported. Called from the loop, not

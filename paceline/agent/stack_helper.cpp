@@ -1,16 +1,22 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <csignal>
+#include <optional>
 #include <string>
 
 #include "paceline/agent/process_tree_internal.h"
 #include "paceline/agent/stack_helper_internal.h"
+#include "paceline/core/posix/kernel_file.h"
 #include "paceline/stacks/capture.h"
 #include "paceline/stacks/python.h"
+#include "paceline/stacks/sampled_profile.h"
 #include "paceline/stacks/self_capture.h"
 #include "paceline/stacks/symbols.h"
 
@@ -19,11 +25,18 @@ namespace {
 
 constexpr int kOutput = 3;
 
-// Leaves open: 0 and 1 (nothing), 2 (standard error), kOutput. A copy of the guardian's connections must not outlive
-// it.
-void keep_output(Descriptor output) {
+// Leaves open: 0 and 1 (nothing), 2 (standard error), kOutput, and `others`, which are above that as all that the
+// guardian has received is. A copy of the guardian's connections must not outlive it.
+void keep_output(Descriptor output, std::vector<int> others) {
   ::dup2(output.release(), kOutput);
-  ::close_range(kOutput + 1, ~0U, 0);
+  std::ranges::sort(others);
+  auto next = static_cast<unsigned>(kOutput + 1);
+  for (const int other : others) {
+    const auto kept = static_cast<unsigned>(other);
+    if (kept > next) ::close_range(next, kept - 1, 0);
+    next = kept + 1;
+  }
+  ::close_range(next, ~0U, 0);
 }
 
 void write_all(const std::string& text) {
@@ -72,16 +85,86 @@ void tell_crash(const stacks::Crash& crash) {
   write_all(stacks::encode_lines({{.stacks = symbols.name(crash.snapshot)}}));
 }
 
+// A process that is looked at while it is sampled.
+struct ProfiledProcess {
+  WorkerId worker;
+  pid_t pid = 0;
+  std::string maps;
+  std::optional<stacks::SampleReader> samples;
+  std::optional<stacks::PythonRecording> python;
+  std::string problem;
+};
+
+constexpr const char* kNoSampler =
+    "a program under `paceline run` has no sampler; its C++ can be seen with `perf record -g -p PID`";
+
+std::vector<ProfiledProcess> begin_profiles(std::vector<ProfiledWorker> workers, double seconds, double rate) {
+  std::vector<ProfiledProcess> processes;
+  for (ProfiledWorker& worker : workers) {
+    if (!worker.memory && worker.problem.empty()) {
+      for (const auto& [id, pid] : with_children({{worker.worker, worker.pid}})) {
+        if (pid != worker.pid) processes.push_back({.worker = id, .pid = pid, .problem = kNoSampler});
+      }
+      continue;
+    }
+    ProfiledProcess process{.worker = worker.worker, .pid = worker.pid, .problem = std::move(worker.problem)};
+    if (worker.memory) {
+      auto samples = stacks::SampleReader::open(std::move(worker.memory));
+      samples.ok() ? (void)process.samples.emplace(*std::move(samples))
+                   : (void)(process.problem = samples.status().message());
+    }
+    processes.push_back(std::move(process));
+  }
+  for (ProfiledProcess& process : processes) {
+    process.maps = read_kernel_file("/proc/" + std::to_string(process.pid) + "/maps");
+    if (!stacks::runs_python(process.maps)) continue;
+    process.python.emplace(process.pid, std::max<int64_t>(1, std::llround(seconds)), rate);
+  }
+  return processes;
+}
+
+// Those that sample do so already; nothing is unwound before they have ended, so as not to be in their way.
+void tell_profiles(std::vector<ProfiledWorker> workers, double seconds, double rate) {
+  constexpr std::chrono::seconds kLate{5};
+  ::setpriority(PRIO_PROCESS, 0, 5);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                          std::chrono::duration<double>(seconds));
+  std::vector<ProfiledProcess> processes = begin_profiles(std::move(workers), seconds, rate);
+  for (ProfiledProcess& process : processes) {
+    if (process.samples && !process.samples->wait_until(end + kLate)) {
+      process.problem = "the process has ended or stood still meanwhile; these are the samples until then";
+    }
+    // With the libraries that were loaded meanwhile.
+    std::string maps = read_kernel_file("/proc/" + std::to_string(process.pid) + "/maps");
+    if (!maps.empty()) process.maps = std::move(maps);
+  }
+  stacks::Symbols symbols;
+  for (ProfiledProcess& process : processes) {
+    stacks::Profile profile{.pid = process.pid, .rate = rate, .seconds = seconds};
+    if (process.samples) profile = stacks::profile_of(*process.samples, process.maps, symbols);
+    profile.worker = process.worker.value;
+    if (!process.problem.empty()) profile.problems.insert(profile.problems.begin(), process.problem);
+    if (process.python) {
+      const auto patience = end + kLate - std::chrono::steady_clock::now();
+      const stacks::PythonStacks python =
+          process.python->finish(std::chrono::ceil<std::chrono::milliseconds>(std::max(patience, patience.zero())));
+      stacks::add_py_spy(python.text, profile);
+      python.problem.empty() ? profile.ways.emplace_back("py-spy") : profile.problems.emplace_back(python.problem);
+    }
+    write_all(stacks::encode_lines({profile}));
+  }
+}
+
 // Not fork(): its handlers want locks of threads that the guardian has left behind in the driver.
 template <class Work>
-arrow::Result<pid_t> fork_helper(Descriptor output, Work work) {
+arrow::Result<pid_t> fork_helper(Descriptor output, std::vector<int> others, int limit_s, Work work) {
   const auto pid = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, 0));
   if (pid < 0) return errno_status("forking the helper that reads stacks");
   if (pid > 0) return pid;
   ::prctl(PR_SET_NAME, "paceline-stacks");
   ::signal(SIGALRM, SIG_DFL);
-  ::alarm(kStackHelperSeconds);
-  keep_output(std::move(output));
+  ::alarm(static_cast<unsigned>(limit_s));
+  keep_output(std::move(output), std::move(others));
   work();
   ::_exit(0);
 }
@@ -89,13 +172,23 @@ arrow::Result<pid_t> fork_helper(Descriptor output, Work work) {
 }  // namespace
 
 arrow::Result<pid_t> fork_stack_helper(const std::vector<std::pair<WorkerId, pid_t>>& workers, Descriptor output) {
-  return fork_helper(std::move(output), [&workers] { tell_stacks(with_children(workers)); });
+  return fork_helper(std::move(output), {}, kStackHelperSeconds, [&workers] { tell_stacks(with_children(workers)); });
 }
 
 arrow::Result<pid_t> fork_crash_helper(Descriptor memory, Descriptor output) {
   ARROW_ASSIGN_OR_RAISE(std::optional<stacks::Crash> crash, stacks::read_crash(std::move(memory)));
   if (!crash) return arrow::Status::Invalid("the process has noted no crash");
-  return fork_helper(std::move(output), [&crash] { tell_crash(*crash); });
+  return fork_helper(std::move(output), {}, kStackHelperSeconds, [&crash] { tell_crash(*crash); });
+}
+
+arrow::Result<pid_t> fork_profile_helper(std::vector<ProfiledWorker> workers, double seconds, double rate,
+                                         Descriptor output) {
+  std::vector<int> memories;
+  for (const ProfiledWorker& worker : workers) {
+    if (worker.memory) memories.push_back(worker.memory.get());
+  }
+  return fork_helper(std::move(output), memories, static_cast<int>(std::ceil(seconds)) + kProfileHelperSeconds,
+                     [&] { tell_profiles(std::move(workers), seconds, rate); });
 }
 
 }  // namespace paceline::agent

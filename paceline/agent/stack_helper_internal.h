@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,5 +23,22 @@ arrow::Result<pid_t> fork_stack_helper(const std::vector<std::pair<WorkerId, pid
 
 /// Forks the helper, which names what is in the crash memory and writes one ProcessStacks to `output` as WorkerStacks.
 arrow::Result<pid_t> fork_crash_helper(Descriptor memory, Descriptor output);
+
+/// A worker whose profile is wanted. It samples itself into `memory`; without that, `problem` says why it does not, or,
+/// if that is "", the processes below it are looked at: they run a program of the user's.
+struct ProfiledWorker {
+  WorkerId worker;
+  pid_t pid = 0;
+  Descriptor memory;
+  std::string problem;
+};
+
+/// How long the helper that names profiles has after the sampling, in seconds.
+inline constexpr int kProfileHelperSeconds = 60;
+
+/// Forks the helper, which waits until the workers have sampled for so many seconds, has py-spy look at those that run
+/// Python meanwhile, and writes their profiles (stacks/profile.h) as lines to `output`.
+arrow::Result<pid_t> fork_profile_helper(std::vector<ProfiledWorker> workers, double seconds, double rate,
+                                         Descriptor output);
 
 }  // namespace paceline::agent

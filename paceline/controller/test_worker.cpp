@@ -3,6 +3,7 @@
 //   checkpoint_every  each n-th has files (0: none)
 //   wait_for_commit   a report with files waits until its checkpoint is published (false)
 //   step_ms           how long a step takes (0)
+//   compute_ms        how much processor time a step uses (0)
 //   collectives       whether each step is an all_reduce of 4 MiB (false)
 //   value             what rank 0 returns
 //   validate          the validation that each report with files asks for
@@ -23,6 +24,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -36,6 +38,19 @@ namespace {
 
 void wait_for_ever() {
   while (true) ::pause();
+}
+
+// Of this thread's processor time; for profiles, which find it by its name.
+[[gnu::noipa]] void compute_for(int64_t milliseconds) {
+  const auto used = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1'000'000;
+  };
+  [[maybe_unused]] volatile int turns = 0;
+  for (const int64_t end = used() + milliseconds; milliseconds > 0 && used() < end;) {
+    for (int i = 0; i < 100'000; ++i) turns = i;
+  }
 }
 
 class TestWorker {
@@ -77,6 +92,7 @@ class TestWorker {
       if (!fail_at(made)) return false;
       if (returned_) break;
       if (stops_in(config_.value("step_ms", int64_t{0}))) return fail({.kind = "Stopped", .stopped = true});
+      compute_for(config_.value("compute_ms", int64_t{0}));
       if (group) group->end_collective(under_way);
       if (config_.value("data", false)) read_data();
       report(made);

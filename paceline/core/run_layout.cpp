@@ -19,10 +19,10 @@ struct Entry {
 
 // Names at the top of the folder that do not begin with ".".
 constexpr std::array kTop = {
-    Entry{kJournal},     Entry{kHistory},        Entry{kLock, true},       Entry{kControlSocket, true}, Entry{kData},
-    Entry{kLogs},        Entry{kHangs},          Entry{kTrackerPositions}, Entry{kTensorBoard},         Entry{kWandb},
-    Entry{kCsv},         Entry{kJsonLines},      Entry{kCollectives},      Entry{kArtifacts},           Entry{kRecords},
-    Entry{kClaim, true}, Entry{kLocation, true},
+    Entry{kJournal}, Entry{kHistory},     Entry{kLock, true},     Entry{kControlSocket, true}, Entry{kData},
+    Entry{kLogs},    Entry{kHangs},       Entry{kProfiles},       Entry{kTrackerPositions},    Entry{kTensorBoard},
+    Entry{kWandb},   Entry{kCsv},         Entry{kJsonLines},      Entry{kCollectives},         Entry{kArtifacts},
+    Entry{kRecords}, Entry{kClaim, true}, Entry{kLocation, true},
 };
 
 bool is_number(std::string_view text) {

@@ -12,6 +12,7 @@ TEST(RunLayout, EveryNameAtTheTopIsReserved) {
                            kControlSocket,
                            kLogs,
                            kHangs,
+                           kProfiles,
                            kTrackerPositions,
                            kTensorBoard,
                            kWandb,
@@ -37,7 +38,8 @@ TEST(RunLayout, WhatIsOfThisMachineIsNotMirrored) {
   for (const char* name : {kLock, kControlSocket, kClaim, kLocation, kStaging, kCopyMark}) {
     EXPECT_TRUE(is_of_this_machine(name)) << name;
   }
-  for (const char* name : {kJournal, kHistory, kLogs, kHangs, kTrackerPositions, kArtifacts, "a user's file"}) {
+  for (const char* name :
+       {kJournal, kHistory, kLogs, kHangs, kProfiles, kTrackerPositions, kArtifacts, "a user's file"}) {
     EXPECT_FALSE(is_of_this_machine(name)) << name;
   }
 }

@@ -195,6 +195,20 @@ PACELINE_MESSAGE(StacksRequest, "stacks_request", PACELINE_STACKS_REQUEST_FIELDS
 #define PACELINE_STACKS_REPLY_FIELDS(FIELD)
 PACELINE_MESSAGE(StacksReply, "stacks_reply", PACELINE_STACKS_REPLY_FIELDS);
 
+// Answered with ProfileReply when these workers have been sampled for so long and their samples have names.
+#define PACELINE_PROFILE_REQUEST_FIELDS(FIELD) \
+  FIELD(std::vector<WorkerId>, workers, {})    \
+  FIELD(double, seconds, 5.0)                  \
+  FIELD(double, rate, 99.0) /* per second of a thread's processor time */
+PACELINE_MESSAGE(ProfileRequest, "profile_request", PACELINE_PROFILE_REQUEST_FIELDS);
+
+// The profiles are in the bytes, one line of JSON for each process (stacks/profile.h). Also from controller to command
+// line.
+#define PACELINE_PROFILE_REPLY_FIELDS(FIELD)                                  \
+  FIELD(std::string, folder, "")  /* in which the controller has kept them */ \
+  FIELD(std::string, problem, "") /* why there are none, or why they are not kept */
+PACELINE_MESSAGE(ProfileReply, "profile_reply", PACELINE_PROFILE_REPLY_FIELDS);
+
 // Answered with CollectivesReply at once. From the command line: of all ranks; the answer, without bytes, comes when
 // the files in the run folder (run/collectives.h) are those of now.
 #define PACELINE_COLLECTIVES_REQUEST_FIELDS(FIELD)
@@ -236,6 +250,16 @@ inline constexpr const char* kNodeFolderVariable = "PACELINE_NODE_FOLDER";
   FIELD(int64_t, threads, 1)                                                                              \
   FIELD(double, heartbeat_interval_s, 1.0)
 PACELINE_MESSAGE(Welcome, "welcome", PACELINE_WELCOME_FIELDS);
+
+// The process samples what its threads do, from now on (stacks/sampler.h). Answered with Sampling at once.
+#define PACELINE_SAMPLE_FIELDS(FIELD) \
+  FIELD(double, seconds, 5.0)         \
+  FIELD(double, rate, 99.0)
+PACELINE_MESSAGE(Sample, "sample", PACELINE_SAMPLE_FIELDS);
+
+// Its descriptor is the memory to which the samples go; none where the process does not sample.
+#define PACELINE_SAMPLING_FIELDS(FIELD) FIELD(std::string, problem, "") /* why it does not */
+PACELINE_MESSAGE(Sampling, "sampling", PACELINE_SAMPLING_FIELDS);
 
 // --- agent ⇄ process: the data process of the node ------------------------------------------------------------------
 
@@ -430,13 +454,21 @@ PACELINE_MESSAGE(StopRun, "stop_run", PACELINE_STOP_RUN_FIELDS);
 #define PACELINE_RUN_STACKS_REQUEST_FIELDS(FIELD) FIELD(int64_t, rank, -1) /* -1: of all */
 PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQUEST_FIELDS);
 
+// Answered with ProfileReply.
+#define PACELINE_RUN_PROFILE_REQUEST_FIELDS(FIELD) \
+  FIELD(int64_t, rank, -1)    /* -1: all */        \
+  FIELD(double, seconds, 5.0) /* from 1 to 60 */   \
+  FIELD(std::string, who, "") /* asks, for the log */
+PACELINE_MESSAGE(RunProfileRequest, "run_profile_request", PACELINE_RUN_PROFILE_REQUEST_FIELDS);
+
 /// Every message, once: for what must hold for all of them.
 using Catalogue =
     std::tuple<Attachment, StartProcess, EndProcess, OutputTaken, Dismissed, Leftovers, ProgressRequest, ProgressReply,
-               StacksRequest, StacksReply, RunStacksRequest, CollectivesRequest, CollectivesReply, NodeReady,
-               NodeFailed, NodeLeaving, ProcessStarted, ProcessStartFailed, ProcessExited, ProcessSilent, Output,
-               Welcome, ConnectData, DataConnection, DataClient, Assign, Stop, CheckpointCommitted, ReportsTaken,
-               Joined, Heartbeat, Report, CheckpointUploaded, Finished, Failed, Validated, ProgressBar, StoreRequest,
-               StoreReply, CheckpointsRequest, CheckpointsReply, Refused, StatusRequest, StatusReply, StopRun>;
+               StacksRequest, StacksReply, RunStacksRequest, ProfileRequest, ProfileReply, RunProfileRequest, Sample,
+               Sampling, CollectivesRequest, CollectivesReply, NodeReady, NodeFailed, NodeLeaving, ProcessStarted,
+               ProcessStartFailed, ProcessExited, ProcessSilent, Output, Welcome, ConnectData, DataConnection,
+               DataClient, Assign, Stop, CheckpointCommitted, ReportsTaken, Joined, Heartbeat, Report,
+               CheckpointUploaded, Finished, Failed, Validated, ProgressBar, StoreRequest, StoreReply,
+               CheckpointsRequest, CheckpointsReply, Refused, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

@@ -83,6 +83,16 @@ arrow::Result<std::vector<stacks::WorkerStacks>> request_stacks(const std::strin
   return stacks::decode_lines(reply.bytes);
 }
 
+arrow::Result<RunProfile> request_profile(const std::string& run_folder, int64_t rank, int64_t seconds,
+                                          const std::string& who, std::chrono::milliseconds patience) {
+  const rpc::RunProfileRequest wanted{.rank = rank, .seconds = static_cast<double>(seconds), .who = who};
+  ARROW_ASSIGN_OR_RAISE(const auto reply, ask(run_folder, rpc::pack(wanted), std::chrono::seconds(seconds) + patience));
+  ARROW_ASSIGN_OR_RAISE(auto said, rpc::unpack<rpc::ProfileReply>(reply));
+  return RunProfile{.profiles = stacks::decode_profiles(reply.bytes),
+                    .folder = std::move(said.folder),
+                    .problem = std::move(said.problem)};
+}
+
 arrow::Status request_collectives(const std::string& run_folder, std::chrono::milliseconds patience) {
   ARROW_ASSIGN_OR_RAISE(const auto reply, ask(run_folder, rpc::pack(rpc::CollectivesRequest{}), patience));
   return rpc::unpack<rpc::CollectivesReply>(reply).status();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "paceline/core/json.h"
+#include "paceline/stacks/profile.h"
 #include "paceline/stacks/stack.h"
 
 namespace paceline::run {
@@ -26,6 +27,18 @@ arrow::Result<Json> request_stop(const std::string& run_folder, const std::strin
 /// The stacks of the worker with that rank, or, with -1, of all. Naming a large program's frames takes a while.
 arrow::Result<std::vector<stacks::WorkerStacks>> request_stacks(
     const std::string& run_folder, int64_t rank, std::chrono::milliseconds patience = std::chrono::minutes(1));
+
+/// What the workers' time goes into (stacks/profile.h).
+struct RunProfile {
+  stacks::Profiles profiles;
+  std::string folder;   // in the run's, where they are kept
+  std::string problem;  // why they are not
+};
+/// Samples the worker with that rank, or, with -1, all, for so many seconds, and names what was found: `patience` is
+/// for that alone. `who` asks, for the run's log.
+arrow::Result<RunProfile> request_profile(const std::string& run_folder, int64_t rank, int64_t seconds,
+                                          const std::string& who,
+                                          std::chrono::milliseconds patience = std::chrono::seconds(90));
 
 /// Asks the live run to write its ranks' last collectives into its folder (collectives.h).
 arrow::Status request_collectives(const std::string& run_folder, std::chrono::milliseconds patience = kAnswerTime);

@@ -25,6 +25,7 @@
 #include "paceline/rpc/key_value_client.h"
 #include "paceline/rpc/report_bytes.h"
 #include "paceline/stacks/capture.h"
+#include "paceline/stacks/sampler.h"
 #include "paceline/stacks/self_capture.h"
 #include "paceline/worker/outbox.h"
 #include "paceline/worker/pending_requests.h"
@@ -235,6 +236,11 @@ class AgentLink {
       for (Descriptor& client : envelope.descriptors) {
         on_data_client_ ? on_data_client_(std::move(client)) : data_clients_.push_back(std::move(client));
       }
+    } else if (envelope.type == rpc::Sample::kType) {
+      ARROW_ASSIGN_OR_RAISE(const auto sample, rpc::unpack<rpc::Sample>(envelope));
+      rpc::Envelope sampling = begin_sampling(sample);
+      sampling.reply_to = envelope.request;
+      outbox_.push(std::move(sampling));
     } else if (envelope.type == rpc::ReportsTaken::kType) {
       ARROW_ASSIGN_OR_RAISE(const auto taken, rpc::unpack<rpc::ReportsTaken>(envelope));
       const std::lock_guard lock(mutex_);
@@ -243,6 +249,20 @@ class AgentLink {
     }
     // Commands of a later minor version are ignored, as unknown fields are.
     return arrow::Status::OK();
+  }
+
+  // On the control thread; the samples then come without it.
+  rpc::Envelope begin_sampling(const rpc::Sample& wanted) {
+    if (sampler_ && sampler_->has_ended()) sampler_.reset();
+    auto sampler =
+        stacks::Sampler::start({.rate = wanted.rate, .length = std::chrono::duration<double>(wanted.seconds)});
+    if (!sampler.ok()) return rpc::pack(rpc::Sampling{.problem = sampler.status().message()}, identity());
+    auto memory = (*sampler)->memory().duplicate();
+    if (!memory.ok()) return rpc::pack(rpc::Sampling{.problem = memory.status().message()}, identity());
+    sampler_ = *std::move(sampler);
+    rpc::Envelope sampling = rpc::pack(rpc::Sampling{}, identity());
+    sampling.descriptors.push_back(*std::move(memory));
+    return sampling;
   }
 
   void note_sent(const Json& report) {
@@ -304,7 +324,8 @@ class AgentLink {
   rpc::Welcome welcome_;
   SealedMemory attachment_;
   std::optional<Progress> progress_;
-  ControllerEpoch epoch_;  // the control thread's
+  ControllerEpoch epoch_;                     // the control thread's
+  std::unique_ptr<stacks::Sampler> sampler_;  // likewise
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

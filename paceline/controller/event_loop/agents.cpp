@@ -185,6 +185,10 @@ void RunLoop::settle_questions(size_t agent) {
     none.reply_to = number;
     receive_stacks(agent, none);
   }
+  for (const int64_t number : numbers(profile_questions_)) {
+    none.reply_to = number;
+    receive_profiles(agent, none);
+  }
   for (const int64_t number : numbers(collectives_questions_)) {
     none.reply_to = number;
     receive_collectives(agent, none);

@@ -28,6 +28,7 @@ void RunLoop::receive(FromAgent& incoming) {
   if (envelope.type == rpc::NodeLeaving::kType) return note_leaving(agent, unpacked<rpc::NodeLeaving>(envelope));
   if (envelope.type == rpc::ProgressReply::kType) return receive_progress(agent, envelope);
   if (envelope.type == rpc::StacksReply::kType) return receive_stacks(agent, envelope);
+  if (envelope.type == rpc::ProfileReply::kType) return receive_profiles(agent, envelope);
   if (envelope.type == rpc::CollectivesReply::kType) return receive_collectives(agent, envelope);
   if (envelope.type == rpc::NodeFailed::kType) return lose_agent(agent, unpacked<rpc::NodeFailed>(envelope).error);
   if (envelope.type == rpc::StopRun::kType) return stop_for(agent, unpacked<rpc::StopRun>(envelope));
@@ -154,6 +155,10 @@ void RunLoop::receive(FromCommandLine& incoming) {
   }
   if (incoming.request.type == rpc::CollectivesRequest::kType) {
     ask_collectives({.client = incoming.client, .request = incoming.request.request});
+  }
+  if (incoming.request.type == rpc::RunProfileRequest::kType) {
+    ask_profiles(unpacked<rpc::RunProfileRequest>(incoming.request),
+                 {.client = incoming.client, .request = incoming.request.request});
   }
   if (incoming.request.type == rpc::RunStacksRequest::kType) {
     const int64_t rank = unpacked<rpc::RunStacksRequest>(incoming.request).rank;

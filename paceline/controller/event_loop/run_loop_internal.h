@@ -5,7 +5,8 @@
 // output.cpp: what workers write. messages.cpp: what agents, workers and the command line say.
 // actions.cpp: what decide() wants done with workers. validation.cpp: processes that validate
 // checkpoints, and workers that ask for all checkpoints. data_process.cpp: processes that read datasets.
-// collectives.cpp: the last collectives of the ranks. watch.cpp: hangs and slow ranks.
+// collectives.cpp: the last collectives of the ranks. profiles.cpp: what their time goes into. watch.cpp: hangs and
+// slow ranks.
 #pragma once
 
 #include <functional>
@@ -28,6 +29,7 @@
 #include "paceline/core/rotating_log.h"
 #include "paceline/policy/hang_detection.h"
 #include "paceline/rpc/key_value_table.h"
+#include "paceline/stacks/profile.h"
 #include "paceline/stacks/stack.h"
 
 namespace paceline::controller {
@@ -76,6 +78,14 @@ class RunLoop final : private Crew {
     std::vector<stacks::WorkerStacks> found;
     Agents due;
     std::function<void(std::vector<stacks::WorkerStacks>)> done;
+  };
+  // A question for profiles, likewise; they are kept in the folder `name` of the run's.
+  struct ProfileQuestion {
+    std::shared_ptr<rpc::Channel> client;
+    int64_t request = 0;
+    std::string name;
+    stacks::Profiles found;
+    Agents due;
   };
   // A question for the last collectives, likewise.
   struct CollectivesQuestion {
@@ -149,6 +159,12 @@ class RunLoop final : private Crew {
   void ask_stacks(int64_t rank, std::function<void(std::vector<stacks::WorkerStacks>)> done);
   void receive_stacks(size_t agent, const rpc::Envelope& envelope);
   void send_replies(rpc::KeyValueTable::Replies replies);
+
+  // profiles.cpp
+  void ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion question);
+  void receive_profiles(size_t agent, const rpc::Envelope& envelope);
+  void answer_profiles(ProfileQuestion question);
+  arrow::Status keep_profiles(const ProfileQuestion& question);
 
   // collectives.cpp
   void ask_collectives(CollectivesQuestion question);
@@ -232,6 +248,7 @@ class RunLoop final : private Crew {
   std::vector<CheckpointsQuestion> checkpoints_questions_;
   std::map<int64_t, Question> questions_;
   std::map<int64_t, StackQuestion> stack_questions_;
+  std::map<int64_t, ProfileQuestion> profile_questions_;
   std::map<int64_t, CollectivesQuestion> collectives_questions_;
   int64_t last_question_ = 0;
 

@@ -1,0 +1,52 @@
+// ProfileQuestion: one question of the controller for profiles, on the agent's side. It has the workers sample
+// themselves, tells the guardian which of them do, and reads what the guardian's helper writes.
+//
+// Threading: everything on the thread of the event loop. Held by shared_ptr, because the loop holds it too.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/rpc/messages.h"
+
+namespace paceline::agent {
+
+class ProfileQuestion : public std::enable_shared_from_this<ProfileQuestion> {
+ public:
+  struct Host {
+    std::function<void(WorkerId, rpc::Envelope)> send_to_worker;
+    std::function<void(rpc::Envelope)> send_to_guardian;
+  };
+  /// `done` is called once with all lines that came; perhaps from within start(), when there is nobody to ask.
+  using Done = std::function<void(std::string lines)>;
+
+  ProfileQuestion(boost::asio::io_context& loop, rpc::ProfileRequest wanted, Host host, Done done);
+
+  /// `to_ask`: those of the workers that can sample themselves. Of the others the processes below them are looked at.
+  void start(const std::set<WorkerId>& to_ask);
+  /// A worker's Sampling.
+  void take(WorkerId worker, rpc::Envelope& sampling);
+  /// The worker has ended.
+  void lose(WorkerId worker);
+
+ private:
+  void take_profiles();
+
+  boost::asio::io_context& loop_;
+  const rpc::ProfileRequest wanted_;
+  const Host host_;
+  Done done_;
+  boost::asio::steady_timer deadline_;
+  std::set<WorkerId> due_;
+  std::map<WorkerId, Descriptor> memories_;
+  std::map<WorkerId, std::string> problems_;
+  bool is_taking_ = false;
+};
+
+}  // namespace paceline::agent

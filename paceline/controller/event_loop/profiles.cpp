@@ -1,0 +1,88 @@
+// Profiles of workers, which the command line asks for: taken by their agents, kept in the run folder.
+
+#include "paceline/stacks/profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "paceline/controller/event_loop/run_loop_internal.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/storage/local/durable.h"
+
+namespace paceline::controller {
+
+using namespace policy;
+namespace {
+
+constexpr double kShortestProfile = 1;
+constexpr double kLongestProfile = 60;
+
+}  // namespace
+
+void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion question) {
+  const double seconds = std::clamp(wanted.seconds, kShortestProfile, kLongestProfile);
+  std::map<size_t, std::vector<WorkerId>> workers_of_agent;
+  for (const auto& [id, worker] : state().workers) {
+    if (worker.stage == WorkerStage::gone || (wanted.rank >= 0 && worker.rank != wanted.rank)) continue;
+    workers_of_agent[agent_of_node_[static_cast<size_t>(worker.node)]].push_back(id);
+  }
+  const std::string whose = wanted.rank >= 0 ? "of rank " + std::to_string(wanted.rank) : "of all ranks";
+  const std::string who = wanted.who.empty() ? "the command line" : wanted.who;
+  books_.log().info(who + " asks for a profile " + whose + ", " + std::to_string(std::lround(seconds)) + " s");
+  question.name = std::string(run_layout::kProfiles) + "/" + paceline::to_string(parts_.clock.now());
+  const int64_t number = ++last_question_;
+  for (auto& [agent, workers] : workers_of_agent) {
+    rpc::Envelope envelope = rpc::pack(rpc::ProfileRequest{.workers = std::move(workers), .seconds = seconds});
+    envelope.request = number;
+    if (agents_[agent].channel->send(std::move(envelope)).ok()) question.due.insert(agent);
+  }
+  if (question.due.empty()) return answer_profiles(std::move(question));
+  profile_questions_.emplace(number, std::move(question));
+}
+
+void RunLoop::receive_profiles(size_t agent, const rpc::Envelope& envelope) {
+  const auto question = profile_questions_.find(envelope.reply_to);
+  if (question == profile_questions_.end()) return;
+  for (stacks::Profile& found : stacks::decode_profiles(envelope.bytes)) {
+    const Worker* worker = find(WorkerId{found.worker});
+    if (worker != nullptr && worker->node != agents_[agent].node) continue;
+    if (worker != nullptr) {
+      found.rank = worker->rank;
+      found.node = state().nodes[static_cast<size_t>(worker->node)].name;
+    }
+    question->second.found.push_back(std::move(found));
+  }
+  question->second.due.erase(agent);
+  if (!question->second.due.empty()) return;
+  ProfileQuestion answered = std::move(question->second);
+  profile_questions_.erase(question);
+  answer_profiles(std::move(answered));
+}
+
+void RunLoop::answer_profiles(ProfileQuestion question) {
+  std::ranges::stable_sort(question.found, {}, [](const auto& one) { return std::pair(one.rank, one.worker); });
+  rpc::ProfileReply said;
+  if (!question.found.empty()) {
+    const arrow::Status kept = keep_profiles(question);
+    (kept.ok() ? said.folder : said.problem) =
+        kept.ok() ? request_.run_folder + "/" + question.name : "the profile could not be kept: " + kept.message();
+    if (!kept.ok()) books_.log().warning(said.problem);
+  }
+  rpc::Envelope reply = rpc::pack(said);
+  reply.reply_to = question.request;
+  reply.bytes = stacks::encode_lines(question.found);
+  [[maybe_unused]] const arrow::Status sent = question.client->send(std::move(reply));  // it may have left
+}
+
+arrow::Status RunLoop::keep_profiles(const ProfileQuestion& question) {
+  if (!books_.is_ours()) return arrow::Status::Cancelled("another driver has the run");
+  ARROW_RETURN_NOT_OK(storage::make_folders_below(request_.run_folder, question.name));
+  const std::string folder = request_.run_folder + "/" + question.name + "/";
+  ARROW_RETURN_NOT_OK(
+      storage::write_atomically(folder + run_layout::kProfileLines, stacks::encode_lines(question.found)));
+  const Json shown = stacks::to_speedscope(question.found, "run " + request_.run_config.name.value_or(""));
+  return storage::write_atomically(folder + run_layout::kProfileSpeedscope, encode_json(shown) + "\n");
+}
+
+}  // namespace paceline::controller

@@ -37,6 +37,12 @@ TEST(Program, WrongUseIsExplained) {
   const Outcome command = run_program("shwo folder --json");
   EXPECT_EQ(command.exit_code, kWrongUse);
   EXPECT_THAT(command.output, HasSubstr("no command \"shwo\"; did you mean \"show\"?"));
+  for (const char* wrong : {"--seconds 61", "--seconds 0", "--rank -1", "-o x.svg", "--memory"}) {
+    EXPECT_EQ(run_program(std::string("profile folder ") + wrong).exit_code, kWrongUse) << wrong;
+  }
+  EXPECT_THAT(run_program("profile folder -o x.svg").output, HasSubstr("ends with .json (speedscope)"));
+  EXPECT_THAT(run_program("profile --help").output,
+              AllOf(HasSubstr("--rank N"), HasSubstr("--seconds S"), HasSubstr("--cpu"), HasSubstr("speedscope")));
   EXPECT_THAT(run_program("checkpoint verfy x").output, HasSubstr("did you mean \"verify\"?"));
   EXPECT_THAT(run_program("stop one two").output, HasSubstr("no further argument \"two\""));
 }

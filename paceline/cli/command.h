@@ -28,6 +28,8 @@ void add_show(CLI::App& program, int& exit_code);
 void add_stop(CLI::App& program, int& exit_code);
 /// paceline stacks RUN [--rank N] [--json]
 void add_stacks(CLI::App& program, int& exit_code);
+/// paceline profile RUN [--rank N] [--cpu] [--seconds S] [-o FILE] [--json]
+void add_profile(CLI::App& program, int& exit_code);
 /// paceline logs RUN [--rank N | --controller] [--attempt N] [-n N] [-f] [--json]
 void add_logs(CLI::App& program, int& exit_code);
 /// paceline metrics RUN [--plot NAME] [-o FILE] [--json]

@@ -1,8 +1,11 @@
 // The program against a run that is live in this process.
 #include <gmock/gmock.h>
 
+#include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <future>
+#include <iterator>
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/program_fixture.h"
@@ -25,6 +28,12 @@ namespace paceline::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 class LiveRunTest : public controller::RunTest {
  protected:
@@ -130,6 +139,69 @@ TEST_F(LiveRunTest, ItsCollectivesAreShownWhileItLivesAndAfter) {
   EXPECT_EQ(summary["kinds"][0]["collective"], "all_reduce");
   EXPECT_GE(summary["kinds"][0]["count"], 4);
   EXPECT_GE(summary["kinds"][0]["median_s"], 0.009);
+}
+
+TEST_F(LiveRunTest, ItsTimeIsProfiledWhileItTrains) {
+  std::future<void> user;
+  const std::string speedscope = folder_ / "all.json";
+  const std::string folded = folder_ / "one.folded";
+  callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    if (metrics[0].get<int64_t>("step") != 2) return;
+    user = std::async(std::launch::async, [&] {
+      const std::shared_ptr<void> end(nullptr, [this](void*) { stop_.stop(); });  // whatever is thrown
+      const Outcome all = run_program("profile --seconds 1 -o " + speedscope + " " + folder_.path());
+      EXPECT_EQ(all.exit_code, kDone) << all.output;
+      EXPECT_THAT(all.output,
+                  AllOf(HasSubstr("rank 0, process "), HasSubstr("rank 1, process "), HasSubstr(" samples of C++\n"),
+                        HasSubstr("most own time in C++, of "), HasSubstr("compute_for(long) (test_worker.cpp:"),
+                        HasSubstr("written to " + speedscope + "; kept in " + folder_.path() + "/profiles/")));
+      const Json shown = Json::parse(text_of(speedscope));
+      EXPECT_EQ(shown.at("name"), "run test");
+      EXPECT_GE(shown.at("profiles").size(), 2u);
+      const Outcome one = run_program("profile --json --seconds 1 --rank 1 -o " + folded + " " + folder_.path());
+      EXPECT_EQ(one.exit_code, kDone) << one.output;
+      const Json said = Json::parse(one.output);
+      EXPECT_EQ(said.at("profiles").size(), 1u);
+      EXPECT_EQ(said.at("profiles").at(0).at("rank"), 1);
+      EXPECT_THAT(said.at("profiles").at(0).at("problems").dump(), "[]");
+      EXPECT_THAT(text_of(folded), AllOf(StartsWith("rank 1;"), HasSubstr("compute_for(long) (test_worker.cpp)")));
+      for (const char* name : {"/profile.jsonl", "/profile.speedscope.json"}) {
+        EXPECT_GT(text_of(said.at("folder").get<std::string>() + name).size(), 0u);
+      }
+      const Outcome nobody = run_program("profile --rank 2 --seconds 1 " + folder_.path());
+      EXPECT_EQ(nobody.exit_code, kWrongUse);
+      EXPECT_THAT(nobody.output, HasSubstr("has rank 2 now"));
+    });
+  };
+  run({{"reports", 1'000'000}, {"step_ms", 10}, {"compute_ms", 10}});
+  ASSERT_TRUE(user.valid());
+  user.get();
+  EXPECT_THAT(run_program("logs --controller " + folder_.path()).output,
+              AllOf(HasSubstr("paceline profile (user "), HasSubstr("asks for a profile of rank 1, 1 s")));
+  const Outcome after = run_program("profile " + folder_.path());
+  EXPECT_EQ(after.exit_code, kFailed);
+  EXPECT_THAT(after.output, HasSubstr("no worker lives"));
+}
+
+// A worker that stands still samples nothing, and the answer does not wait for it.
+TEST_F(LiveRunTest, AProfileOfAStoppedWorkerSaysSo) {
+  std::future<void> user;
+  callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    if (metrics[0].get<int64_t>("step") != 2) return;
+    user = std::async(std::launch::async, [&] {
+      const std::shared_ptr<void> end(nullptr, [this](void*) { stop_.stop(); });  // whatever is thrown
+      const Json run = Json::parse(run_program("show --json " + folder_.path()).output);
+      const auto pid = run.at("workers").at(0).at("pid").get<pid_t>();
+      ::kill(pid, SIGSTOP);
+      const Outcome shown = run_program("profile --seconds 1 --rank 0 " + folder_.path());
+      EXPECT_EQ(shown.exit_code, kFailed);
+      EXPECT_THAT(shown.output, HasSubstr("rank 0: the worker did not answer: it is stopped"));
+      ::kill(pid, SIGCONT);
+    });
+  };
+  run({{"reports", 1'000'000}, {"step_ms", 10}});
+  ASSERT_TRUE(user.valid());
+  user.get();
 }
 
 TEST_F(LiveRunTest, ARunWithoutCollectivesSaysSo) {

@@ -22,6 +22,7 @@ constexpr cli::AddCommand kCommands[] = {
     cli::add_metrics,
     cli::add_stop,
     cli::add_stacks,
+    cli::add_profile,
     cli::add_dashboard,
     cli::add_checkpoint,
     cli::add_rm,

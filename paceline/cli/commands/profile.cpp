@@ -1,0 +1,112 @@
+// paceline profile RUN [--rank N] [--cpu] [--seconds S] [-o FILE] [--json]
+#include "paceline/stacks/profile.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "paceline/cli/command.h"
+#include "paceline/cli/commands/profile_summary.h"
+#include "paceline/cli/run_lookup.h"
+#include "paceline/core/posix/host_name.h"
+#include "paceline/run/control_client.h"
+#include "paceline/run/reader.h"
+#include "paceline/storage/local/durable.h"
+
+namespace paceline::cli {
+namespace {
+
+struct ProfileSettings {
+  std::string run;
+  int64_t rank = -1;
+  bool cpu = true;
+  int64_t seconds = 5;
+  std::string output;
+  bool as_json = false;
+};
+
+// "" for the name of a file that a profile can be written into.
+std::string problem_of_profile_path(const std::string& path) {
+  if (path.ends_with(".json") || path.ends_with(".folded") || path.ends_with(".txt")) return "";
+  return "\"" + path +
+         "\" names no kind of profile; wanted a file that ends with .json (speedscope), or .folded or .txt (a line for "
+         "each stack)";
+}
+
+arrow::Status write_profile(const stacks::Profiles& profiles, const std::string& run, const std::string& path) {
+  const std::string text = path.ends_with(".json") ? encode_json(stacks::to_speedscope(profiles, "run " + run)) + "\n"
+                                                   : stacks::to_folded(profiles);
+  return storage::write_atomically(path, text);
+}
+
+// Who asks, for the run's log.
+std::string asker() {
+  return "paceline profile (user " + std::to_string(::getuid()) + " on " + host_name() + ", process " +
+         std::to_string(::getpid()) + ")";
+}
+
+arrow::Status profile(const ProfileSettings& settings) {
+  ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(settings.run));
+  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
+  const track::RunRow& run = record.run;
+  if (track::is_over(run)) {
+    return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives; profiles that were ",
+                                  "taken are in its folder profiles/");
+  }
+  ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken,
+                        run::request_profile(run.path, settings.rank, settings.seconds, asker()));
+  if (taken.profiles.empty() && settings.rank >= 0) {
+    return arrow::Status::KeyError("no worker of run ", run.name, " has rank ", settings.rank, " now; `paceline show ",
+                                   settings.run, "` lists them");
+  }
+  if (taken.profiles.empty()) {
+    return arrow::Status::Invalid("no worker of run ", run.name, " lives now; `paceline show ", settings.run,
+                                  "` says what it waits for");
+  }
+  if (!settings.output.empty()) ARROW_RETURN_NOT_OK(write_profile(taken.profiles, run.name, settings.output));
+  if (settings.as_json) {
+    print(encode_json(summary_json(taken.profiles, taken.folder)) + "\n");
+  } else {
+    print(summary_of(taken.profiles));
+    const std::string where = taken.folder.empty() ? taken.problem : "kept in " + taken.folder;
+    print((settings.output.empty() ? "" : "written to " + settings.output + "; ") + where + "\n");
+  }
+  // Files and tables have what there is: nothing at all is a failure.
+  if (stacks::count_of(taken.profiles) > 0 || std::ranges::any_of(taken.profiles, &is_sampled))
+    return arrow::Status::OK();
+  return arrow::Status::IOError("no worker was sampled: ", first_problem(taken.profiles));
+}
+
+}  // namespace
+
+void add_profile(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand(
+      "profile", "Show which functions a live run's workers spend their time in; training continues");
+  command->footer(
+      "Example: paceline profile mnist --rank 1 -o rank_1.json\n"
+      "Open a .json file at https://www.speedscope.app. C++ is sampled in the worker itself, Python by py-spy where it "
+      "is installed.");
+  const auto settings = std::make_shared<ProfileSettings>();
+  const auto run = add_run(*command);
+  command->add_option("--rank", settings->rank, "Only the worker with this rank")
+      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->type_name("N");
+  command->add_flag("--cpu", settings->cpu, "Where processor time goes (the default, and the only kind yet)");
+  command->add_option("--seconds", settings->seconds, "Sample for so long, from 1 to 60")
+      ->check(CLI::Validator(CLI::Range(1, 60)).description(""))
+      ->type_name("S")
+      ->capture_default_str();
+  command
+      ->add_option("-o,--output", settings->output,
+                   "Write the profile into this file: .json (speedscope), .folded or .txt (a line for each stack)")
+      ->check(problem_of_profile_path)
+      ->type_name("FILE");
+  const auto as_json = add_json(*command);
+  command->callback([=, &exit_code] {
+    settings->run = *run;
+    settings->as_json = *as_json;
+    exit_code = report(profile(*settings));
+  });
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,126 @@
+#include "paceline/cli/commands/profile_summary.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "paceline/cli/table.h"
+
+namespace paceline::cli {
+namespace {
+
+using stacks::FunctionShare;
+using stacks::Profile;
+using stacks::Profiles;
+
+constexpr size_t kMostFunctions = 10;
+constexpr const char* kLanguages[] = {stacks::kPythonCode, stacks::kNativeCode};
+
+std::string owner_text(const Profile& profile) {
+  return profile.rank >= 0 ? "rank " + std::to_string(profile.rank) : "worker " + std::to_string(profile.worker);
+}
+
+std::string process_line(const Profile& profile) {
+  std::string line = owner_text(profile);
+  if (profile.pid > 0) line += ", process " + std::to_string(profile.pid);
+  if (!profile.node.empty()) line += " on node " + printable(profile.node);
+  if (is_sampled(profile)) {
+    char time[64];
+    std::snprintf(time, sizeof time, ", %.1f s at %.0f Hz", profile.seconds, profile.rate);
+    line += time;
+  }
+  std::string counts;
+  for (const char* language : kLanguages) {
+    const bool has = std::ranges::any_of(profile.threads, [&](const auto& one) { return one.language == language; });
+    if (!has) continue;
+    counts += (counts.empty() ? ": " : ", ") + std::to_string(stacks::count_of({profile}, language)) + " samples of " +
+              language;
+  }
+  if (counts.empty() && is_sampled(profile)) counts = ": no samples, it used no processor time";
+  line += counts + "\n";
+  for (const std::string& problem : profile.problems) line += "  " + printable(problem) + "\n";
+  return line;
+}
+
+std::string percent_text(int64_t count, int64_t all) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100.0 * static_cast<double>(count) / static_cast<double>(all));
+  return text;
+}
+
+// The functions with most of what `by` counts, without those that have none of it, and those that only lead to another.
+std::vector<FunctionShare> functions_with_most(std::vector<FunctionShare> shares, int64_t FunctionShare::* by) {
+  std::erase_if(shares, [by](const FunctionShare& one) { return one.*by == 0 || one.is_way; });
+  std::ranges::stable_sort(shares, std::ranges::greater(), by);
+  if (shares.size() > kMostFunctions) shares.resize(kMostFunctions);
+  return shares;
+}
+
+std::string function_table(const std::vector<FunctionShare>& shares, int64_t all) {
+  Table table({"OWN", "TOTAL", "FUNCTION"});
+  for (const FunctionShare& share : shares) {
+    table.add({percent_text(share.own, all), percent_text(share.total, all), share.function});
+  }
+  return table.text(output_columns());
+}
+
+Json functions_of(const std::vector<FunctionShare>& shares, int64_t all) {
+  Json functions = Json::array();
+  for (const FunctionShare& share : shares) {
+    functions.push_back({{"function", share.function},
+                         {"own", static_cast<double>(share.own) / static_cast<double>(all)},
+                         {"total", static_cast<double>(share.total) / static_cast<double>(all)}});
+  }
+  return functions;
+}
+
+}  // namespace
+
+bool is_sampled(const Profile& profile) {
+  return !profile.ways.empty();
+}
+
+std::string first_problem(const Profiles& profiles) {
+  for (const Profile& profile : profiles) {
+    if (!profile.problems.empty()) return owner_text(profile) + ": " + profile.problems.front();
+  }
+  return "";
+}
+
+std::string summary_of(const Profiles& profiles) {
+  std::string text;
+  for (const Profile& profile : profiles) text += process_line(profile);
+  for (const char* language : kLanguages) {
+    const int64_t all = stacks::count_of(profiles, language);
+    if (all == 0) continue;
+    const auto shares = stacks::function_shares(profiles, language);
+    const std::string of = std::string(language) + ", of " + std::to_string(all) + " samples";
+    text += "\nmost own time in " + of + "\n" + function_table(functions_with_most(shares, &FunctionShare::own), all);
+    text += "\nmost time with what they call in " + of + "\n" +
+            function_table(functions_with_most(shares, &FunctionShare::total), all);
+  }
+  return text + "\n";
+}
+
+Json summary_json(const Profiles& profiles, const std::string& folder) {
+  Json json = {{"folder", folder}, {"profiles", Json::array()}, {"functions", Json::object()}};
+  for (const Profile& profile : profiles) {
+    Json one = profile;
+    one.erase("frames");
+    one.erase("threads");
+    one["samples"] = Json::object();
+    for (const auto& thread : profile.threads)
+      one["samples"][thread.language] = stacks::count_of({profile}, thread.language);
+    json["profiles"].push_back(std::move(one));
+  }
+  for (const char* language : kLanguages) {
+    const int64_t all = stacks::count_of(profiles, language);
+    if (all == 0) continue;
+    const auto shares = stacks::function_shares(profiles, language);
+    json["functions"][language] = {{"samples", all},
+                                   {"own", functions_of(functions_with_most(shares, &FunctionShare::own), all)},
+                                   {"total", functions_of(functions_with_most(shares, &FunctionShare::total), all)}};
+  }
+  return json;
+}
+
+}  // namespace paceline::cli

@@ -234,7 +234,7 @@ class RunningSampler final : public Sampler {
     ::timer_settime(timer, 0, &spec, nullptr);
   }
 
-  // Twice as rarely from now on, if the memory would be full before the end_.
+  // Twice as rarely from now on, if the memory would be full before the end.
   void save_memory(Steady::time_point now) {
     const auto past = std::chrono::duration<double>(now - since_).count();
     const auto left = std::chrono::duration<double>(end_ - now).count();
@@ -268,7 +268,7 @@ class RunningSampler final : public Sampler {
       const timespec limit = to_timespec(std::chrono::duration<double>(pause).count());
       ::syscall(SYS_futex, &is_stopping_, FUTEX_WAIT_PRIVATE, 0, &limit, nullptr, 0);
       if (const std::string owner = owner_of_signal(); !owner.empty()) {
-        note_problem(owner + " has taken the signal SIGPROF meanwhile; the samples end_ there");
+        note_problem(owner + " has taken the signal SIGPROF meanwhile; the samples end there");
         break;
       }
       scan();

@@ -95,15 +95,17 @@ struct ProfiledProcess {
   std::string problem;
 };
 
-constexpr const char* kNoSampler =
-    "a program under `paceline run` has no sampler; its C++ can be seen with `perf record -g -p PID`";
+std::string why_no_sampler(pid_t pid) {
+  return "a program under `paceline run` has no sampler; its C++ can be seen with `perf record -g -p " +
+         std::to_string(pid) + "`";
+}
 
 std::vector<ProfiledProcess> begin_profiles(std::vector<ProfiledWorker> workers, double seconds, double rate) {
   std::vector<ProfiledProcess> processes;
   for (ProfiledWorker& worker : workers) {
     if (!worker.memory && worker.problem.empty()) {
       for (const auto& [id, pid] : with_children({{worker.worker, worker.pid}})) {
-        if (pid != worker.pid) processes.push_back({.worker = id, .pid = pid, .problem = kNoSampler});
+        if (pid != worker.pid) processes.push_back({.worker = id, .pid = pid, .problem = why_no_sampler(pid)});
       }
       continue;
     }

@@ -63,17 +63,18 @@ arrow::Status profile(const ProfileSettings& settings) {
     return arrow::Status::Invalid("no worker of run ", run.name, " lives now; `paceline show ", settings.run,
                                   "` says what it waits for");
   }
-  if (!settings.output.empty()) ARROW_RETURN_NOT_OK(write_profile(taken.profiles, run.name, settings.output));
+  const bool has_any = std::ranges::any_of(taken.profiles, &is_sampled);
+  if (!settings.output.empty() && has_any)
+    ARROW_RETURN_NOT_OK(write_profile(taken.profiles, run.name, settings.output));
   if (settings.as_json) {
     print(encode_json(summary_json(taken.profiles, taken.folder)) + "\n");
   } else {
     print(summary_of(taken.profiles));
-    const std::string where = taken.folder.empty() ? taken.problem : "kept in " + taken.folder;
-    print((settings.output.empty() ? "" : "written to " + settings.output + "; ") + where + "\n");
+    if (!settings.output.empty() && has_any) print("written to " + settings.output + "\n");
+    if (!taken.folder.empty()) print("kept in " + taken.folder + "\n");
+    if (!taken.problem.empty()) print(taken.problem + "\n");
   }
-  // Files and tables have what there is: nothing at all is a failure.
-  if (stacks::count_of(taken.profiles) > 0 || std::ranges::any_of(taken.profiles, &is_sampled))
-    return arrow::Status::OK();
+  if (has_any) return arrow::Status::OK();
   return arrow::Status::IOError("no worker was sampled: ", first_problem(taken.profiles));
 }
 

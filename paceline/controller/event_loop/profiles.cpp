@@ -63,7 +63,7 @@ void RunLoop::receive_profiles(size_t agent, const rpc::Envelope& envelope) {
 void RunLoop::answer_profiles(ProfileQuestion question) {
   std::ranges::stable_sort(question.found, {}, [](const auto& one) { return std::pair(one.rank, one.worker); });
   rpc::ProfileReply said;
-  if (!question.found.empty()) {
+  if (std::ranges::any_of(question.found, [](const auto& one) { return !one.ways.empty(); })) {
     const arrow::Status kept = keep_profiles(question);
     (kept.ok() ? said.folder : said.problem) =
         kept.ok() ? request_.run_folder + "/" + question.name : "the profile could not be kept: " + kept.message();

@@ -18,7 +18,6 @@ namespace paceline::collective {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 int64_t of(int rank, size_t i) {

@@ -12,8 +12,8 @@
 #include "paceline/run/reader.h"
 #include "paceline/run/recorded_run_fixture.h"
 #include "paceline/testing/temporary_folder.h"
-#include "paceline/track/run_store.h"
 #include "paceline/track/run_id.h"
+#include "paceline/track/run_store.h"
 
 namespace paceline::dashboard {
 

@@ -341,7 +341,7 @@ TEST(DataService, CountsWhatRanksGetAndHowLongTheyWait) {
     EXPECT_EQ(rank.batches, 3);
     EXPECT_EQ(rank.rows, 30);
     EXPECT_GE(rank.bytes, 30 * 8);
-    EXPECT_GT(rank.waited_s, 0);
+    EXPECT_GE(rank.waited_s, 0);  // what is there already is not waited for
     EXPECT_LE(rank.waited_s, rank.open_s);
   }
 }

@@ -1,8 +1,8 @@
 // MetricCurves: a run's metrics over its whole history, in as many points as a chart wants.
 //
 // The run store and `paceline metrics` keep 512 points of a metric (track/series.h); this reads the history itself, so
-// that a chart can be zoomed down to single reports. Follows a history that grows: read() costs what is new. Numbers
-// are kept in memory, 12 bytes each and 16 bytes a report. Not thread-safe.
+// that a chart can be zoomed down to single reports. Follows a history that grows: read() costs what is new, and takes
+// much of that with several threads. Numbers are kept in memory, 12 bytes each and 16 bytes a report. Not thread-safe.
 #pragma once
 
 #include <arrow/result.h>
@@ -16,6 +16,7 @@
 #include "paceline/core/json.h"
 #include "paceline/storage/local/line_reader.h"
 #include "paceline/track/series.h"
+#include "paceline/views/shown_numbers.h"
 
 namespace paceline::views {
 
@@ -57,19 +58,29 @@ class MetricCurves {
   /// The curve of one; empty for a name that it does not have.
   Curve curve(const std::string& name, const CurveRange& range) const;
   /// How many numbers are held.
-  size_t size() const { return size_; }
+  size_t size() const;
 
  private:
   struct Values {
-    std::vector<uint32_t> rows;  // of reports_ and times_
+    std::vector<uint32_t> rows;  // of reports and times
     std::vector<double> values;
   };
 
+  // A part of the history.
+  struct Part {
+    std::vector<int64_t> reports;
+    std::vector<double> times;
+    std::map<std::string, Values> metrics;
+
+    void add(const ShownNumbers& numbers);
+    /// Takes the part that follows.
+    void append(const Part& next);
+  };
+
+  arrow::Status read_parts(size_t count);
+
   storage::LineReader history_;
-  std::vector<int64_t> reports_;
-  std::vector<double> times_;
-  std::map<std::string, Values> metrics_;
-  size_t size_ = 0;
+  Part all_;
 };
 
 }  // namespace paceline::views

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "paceline/testing/temporary_folder.h"
@@ -76,6 +78,36 @@ TEST(MetricCurves, AreThoseOfThePlainWay) {
   }
   EXPECT_THAT(curves.names(), ElementsAre("eval/accuracy", "loss"));
   EXPECT_TRUE(curves.curve("note", {}).last.empty());
+}
+
+// Some threads read it, each a part.
+TEST(MetricCurves, OfALongHistoryAreTheSame) {
+  const testing::TemporaryFolder folder;
+  auto history = track::HistoryWriter::open(folder.path()).ValueOrDie();
+  std::vector<Value> values;
+  MetricCurves curves(folder.path());
+  const std::string note(300, 'n');
+  for (int64_t report = 1; report <= 80'000; ++report) {
+    values.push_back({report, std::sin(static_cast<double>(report))});
+    Json metrics = {{"loss", values.back().value}, {"note", note}};
+    if (report == 70'000) metrics["late"] = 1;
+    ASSERT_TRUE(history.append({.report = report, .time = static_cast<double>(report) / 8, .metrics = metrics}).ok());
+    if (report != 60'000) continue;
+    ASSERT_TRUE(history.flush().ok());
+    ASSERT_TRUE(curves.read().ok());
+    EXPECT_EQ(curves.size(), 60'000u);
+  }
+  ASSERT_TRUE(history.flush().ok());
+  std::filesystem::resize_file(track::history_path(folder.path()),
+                               std::filesystem::file_size(track::history_path(folder.path())) - 1);  // torn
+  ASSERT_TRUE(curves.read().ok());
+  values.pop_back();
+  EXPECT_EQ(curves.curve("loss", {.points = 50}), plain_curve(values, {.points = 50}));
+  EXPECT_THAT(curves.curve("late", {}).report, ElementsAre(70'000));
+  EXPECT_EQ(curves.size(), 80'000u);
+  std::ofstream(track::history_path(folder.path()), std::ios::app) << "\n";
+  ASSERT_TRUE(curves.read().ok());
+  EXPECT_EQ(curves.size(), 80'001u);
 }
 
 TEST(MetricCurves, WhatIsNotFiniteIsSaid) {

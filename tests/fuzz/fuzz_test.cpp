@@ -3,6 +3,7 @@
 // paceline/rpc/frame_fuzz_test.cpp.
 #include <gtest/gtest.h>
 
+#include <ranges>
 #include <sstream>
 
 #include "paceline/agent/out_of_memory_internal.h"
@@ -34,6 +35,7 @@
 #include "paceline/storage/memory_storage.h"
 #include "paceline/storage/objects/file_mirror.h"
 #include "paceline/storage/objects/lease.h"
+#include "paceline/testing/shown_numbers_texts.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/metrics_history.h"
 #include "tests/fuzz/fuzzer.h"
@@ -98,6 +100,16 @@ TEST(Fuzz, History) {
     const auto rows = track::read_history(folder.path());
     if (rows.ok()) (void)track::history_table(*rows);
     (void)run::read_run_folder(folder.path());
+  });
+}
+
+TEST(Fuzz, ShownNumbers) {
+  views::ShownNumbers numbers;
+  Fuzzer("history").run([&numbers](std::string_view text) {
+    for (const auto line : std::views::split(text, '\n')) {
+      const std::string_view whole(line.begin(), line.end());
+      EXPECT_EQ(testing::numbers_of(numbers, whole), testing::numbers_of_value(whole)) << whole;
+    }
   });
 }
 

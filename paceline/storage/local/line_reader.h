@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,12 @@ class LineReader {
   arrow::Status read(const Take& take);
   /// The same, of the lines before byte `end` those of the next 256 KiB; of a longer line the whole.
   arrow::Status read_some(const Take& take, int64_t end = std::numeric_limits<int64_t>::max());
+  /// How many bytes read() would look at.
+  arrow::Result<int64_t> unread_bytes();
+  /// As read(), of as many parts of about the same size as there are takers, side by side: the first part to the first
+  /// of them, on the calling thread, each other one on a thread of its own. After an error, of which lines were given
+  /// is not known, and all come again.
+  arrow::Status read_in_parts(std::span<const Take> takes);
   /// Whether the file under this path is another one now, or shorter than what was read: a reader must begin anew.
   bool was_replaced() const;
 
@@ -36,6 +43,9 @@ class LineReader {
   int64_t offset() const { return offset_; }
 
  private:
+  arrow::Status read_block(int64_t& offset, int64_t end, const Take& take) const;
+  arrow::Result<int64_t> start_of_line(int64_t from, int64_t end) const;
+
   std::string path_;
   int64_t offset_;
   Descriptor file_;

@@ -45,6 +45,39 @@ TEST(LineReader, ReadsLinesLongerThanAPortion) {
   EXPECT_THAT(lines_of(reader), ElementsAre("a", lengthy, "b"));
 }
 
+TEST(LineReader, GivesPartsSideBySide) {
+  const std::string lengthy(1'000'000, 'x');
+  for (const std::string text :
+       {"", "torn", "a\n", "a\nb\ntorn", "\n\n\n", "a\n", "one\ntwo\nthree\nfour\nfive\nsix\n"}) {
+    for (const std::string middle : {"", "b\n"}) {
+      const testing::TemporaryFolder folder;
+      testing::write_file(folder / "lines", text + (middle.empty() ? "" : lengthy + middle + text));
+      LineReader whole(folder / "lines"), parts(folder / "lines");
+      const auto expected = lines_of(whole);
+      std::vector<std::vector<std::string>> lines(4);
+      std::vector<LineReader::Take> takes;
+      for (auto& some : lines) {
+        takes.emplace_back([&some](std::string_view line) {
+          some.emplace_back(line);
+          return arrow::Status::OK();
+        });
+      }
+      ASSERT_TRUE(parts.read_in_parts(takes).ok());
+      std::vector<std::string> given;
+      for (const auto& some : lines) given.insert(given.end(), some.begin(), some.end());
+      EXPECT_EQ(given, expected);
+      EXPECT_EQ(parts.offset(), whole.offset());
+      takes[2] = [](std::string_view) { return arrow::Status::IOError("full"); };
+      LineReader failing(folder / "lines");
+      const bool has_failed = !failing.read_in_parts(takes).ok();
+      EXPECT_EQ(has_failed, !lines[2].empty());
+      EXPECT_EQ(failing.offset(), has_failed ? 0 : whole.offset());
+    }
+  }
+  LineReader missing("/missing/lines");
+  EXPECT_EQ(missing.unread_bytes().ValueOrDie(), 0);
+}
+
 TEST(LineReader, GoesOnPieceByPieceUpToAByte) {
   const testing::TemporaryFolder folder;
   const std::string lengthy(3'000'000, 'x');

@@ -39,7 +39,7 @@ class Counting : public Source {
 // A data process that can die, and one rank's way to it.
 class Node {
  public:
-  explicit Node(std::shared_ptr<const Source> source, OrderOptions order = {}, int64_t arena_bytes = 0) {
+  explicit Node(const std::shared_ptr<const Source>& source, OrderOptions order = {}, int64_t arena_bytes = 0) {
     options_.open = [source, order](const std::string& name) -> arrow::Result<std::shared_ptr<DatasetReader>> {
       if (name != "train") return arrow::Status::KeyError("there is no dataset '", name, "'");
       return local_reader({.source = source, .order = order, .statistics = {}});

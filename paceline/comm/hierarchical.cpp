@@ -23,7 +23,6 @@ namespace paceline::comm {
 namespace {
 
 using collective::Kind;
-using collective::Request;
 using std::chrono::milliseconds;
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;

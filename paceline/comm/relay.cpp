@@ -13,7 +13,6 @@
 namespace paceline::comm {
 
 using collective::Request;
-using collective::SharedGroup;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 

@@ -23,7 +23,7 @@ Tensors pieces_of(const at::Tensor& flat) {
   return flat.split(std::max<int64_t>(1, kPieceBytes / static_cast<int64_t>(flat.element_size())));
 }
 
-void divide(at::Tensor numbers, int64_t ranks) {
+void divide(const at::Tensor& numbers, int64_t ranks) {
   if (numbers.is_floating_point()) {
     numbers.div_(ranks);
   } else {

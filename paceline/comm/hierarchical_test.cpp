@@ -246,8 +246,6 @@ void end_while_values_come(Group& group) {
   ::raise(SIGKILL);
 }
 
-enum class Loss { before_the_call, while_values_come };
-
 // Two ranks of the other node wait for each other in a later call, and for rank 1 alone.
 TEST(Hierarchical, WhoWaitsInAnEarlierCallIsNotLate) {
   GroupOptions options;
@@ -268,6 +266,8 @@ TEST(Hierarchical, WhoWaitsInAnEarlierCallIsNotLate) {
     EXPECT_THAT(one.get(), AllOf(HasSubstr("all_reduce number 1 "), HasSubstr("for want of rank 1: it has not come")));
   }
 }
+
+enum class Loss { before_the_call, while_values_come };
 
 // Rank 0 is this process, the others are its children; `gone` ends in the middle of a collective.
 void expect_named_when_killed(int gone, Loss when = Loss::before_the_call) {

@@ -236,13 +236,7 @@ void RunLoop::receive_stacks(size_t agent, const rpc::Envelope& envelope) {
   const auto question = stack_questions_.find(envelope.reply_to);
   if (question == stack_questions_.end()) return;
   for (stacks::WorkerStacks& found : stacks::decode_lines(envelope.bytes)) {
-    const Worker* worker = find(WorkerId{found.worker});
-    if (worker != nullptr && worker->node != agents_[agent].node) continue;
-    if (worker != nullptr) {
-      found.rank = worker->rank;
-      found.node = state().nodes[static_cast<size_t>(worker->node)].name;
-    }
-    question->second.found.push_back(std::move(found));
+    if (is_placed(found, agent)) question->second.found.push_back(std::move(found));
   }
   question->second.due.erase(agent);
   if (!question->second.due.empty()) return;

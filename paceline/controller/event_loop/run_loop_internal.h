@@ -209,6 +209,16 @@ class RunLoop final : private Crew {
 
   // Who: actions.cpp
   const policy::Worker* find(WorkerId id) const;
+  // Gives what an agent has found of a worker its rank and node; false where the worker is another agent's.
+  template <class Found>
+  bool is_placed(Found& found, size_t agent) const {
+    const policy::Worker* worker = find(WorkerId{found.worker});
+    if (worker == nullptr) return true;
+    if (worker->node != agents_[agent].node) return false;
+    found.rank = worker->rank;
+    found.node = state().nodes[static_cast<size_t>(worker->node)].name;
+    return true;
+  }
   Identity identity_of(WorkerId worker) const;
   std::string name_of(const policy::Worker& worker) const;
   void start(const rpc::Role& role, WorkerId worker, int64_t node, rpc::StartProcess message);

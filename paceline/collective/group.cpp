@@ -171,7 +171,9 @@ void SharedGroup::push_locked(const Operation& operation) {
 // One who calls what `on_end` has returned may wait there for what is to be carried out now: then it takes another.
 void SharedGroup::call_worker() {
   if (idle_workers_ > 0) return work_.notify_one();
-  if (!is_ending_) workers_.push_back(start_thread([this] { work(); }));
+  if (is_ending_) return;
+  workers_.push_back(start_thread([this] { work(); }));
+  ++idle_workers_;  // before it runs: who asks again meanwhile means it
 }
 
 bool SharedGroup::is_over(const Operation& operation) {
@@ -310,11 +312,13 @@ void SharedGroup::announce(const Operation& operation) {
 
 // --- carrying out ------------------------------------------------------------------------------------------------
 
-// The first of the queue, from its announcement to its end. With the mutex held, which it gives back meanwhile.
+// The first of the queue, from its announcement to its end. With the mutex held, which it gives back meanwhile: also
+// while it lets go of what the operation holds. That may be a tensor of Python's, whose lock a thread may have that
+// wants the mutex.
 void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) {
   is_driven_ = true;
   const auto is_gone = is_gone_;  // what it calls in the end may destroy the group
-  const std::shared_ptr<Operation> operation = queue_.front();
+  std::shared_ptr<Operation> operation = queue_.front();
   std::exception_ptr failure = broken_;
   if (!failure) {
     try {
@@ -337,7 +341,8 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
   }
   if (lock.owns_lock()) lock.unlock();
   operation->failure = failure;
-  const auto rest = ended(*operation);
+  auto rest = ended(*operation);
+  operation->request.keeps.reset();
   lock.lock();
   if (failure) {
     broken_ = failure;
@@ -347,15 +352,14 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
   queue_.pop_front();
   is_driven_ = false;
   operation->is_over = true;
-  operation->request.keeps.reset();
   if (!queue_.empty()) {
     announce_ready();
     if (queue_.front()->number <= pushed_ && (rest || !is_worker)) call_worker();  // a worker goes on itself
   }
   changed_.notify_all();
-  if (!rest) return;
   lock.unlock();
-  rest();
+  operation.reset();
+  if (rest) std::exchange(rest, nullptr)();
   if (!*is_gone) lock.lock();
 }
 
@@ -385,12 +389,12 @@ void SharedGroup::work() {
   std::unique_lock lock(mutex_);
   const auto has_work = [this] { return !is_driven_ && !queue_.empty() && queue_.front()->number <= pushed_; };
   while (true) {
-    ++idle_workers_;
     work_.wait(lock, [&] { return is_ending_ || has_work(); });
     --idle_workers_;
     if (is_ending_) return;
     run_front(lock, /*is_worker=*/true);
     if (*is_gone) return;
+    ++idle_workers_;
   }
 }
 

@@ -96,9 +96,9 @@ class SharedGroup {
   /// Ranks that have not come to the first operation that is not over, by their names; none where that is of a call
   /// behind `place`.
   std::vector<int64_t> awaited(uint64_t place) const;
-  /// Throws as an operation would for want of a rank that has ended, left, aborted or given up, if there is one.
-  /// `what`: for errors.
-  void check_gone(const std::string& what) const { peers_->check_gone(what); }
+  /// Throws as an operation would for want of a rank that has ended, aborted or given up, or, with `counts_left`, left,
+  /// if there is one. `what`: for errors.
+  void check_gone(const std::string& what, bool counts_left) const { peers_->check_gone(what, counts_left); }
   /// Makes what waits, here and on the other ranks, fail, and what follows. `reason`: what the others get as
   /// AbortedFor, kReasonBytes - 1 at most; "": that this rank is missing.
   void abort(const std::string& reason = "");

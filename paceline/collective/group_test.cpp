@@ -282,6 +282,26 @@ TEST(SharedGroup, MayBeDestroyedByWhatItCalls) {
   for (std::thread& rank : ranks) rank.join();
 }
 
+// What an operation holds may take a lock, such as Python's, that a thread has which asks the group for something.
+TEST(SharedGroup, LetsGoOfWhatAnOperationHoldsWithoutItsLock) {
+  on_threads(2, [](SharedGroup& group) {
+    std::atomic<int> let_go = 0;
+    const auto asks = [&]() -> std::shared_ptr<void> {
+      return {nullptr, [&](void*) {
+                (void)group.awaited(0);
+                ++let_go;
+              }};
+    };
+    Request barrier = request(Kind::barrier, nullptr, 0, {});
+    barrier.keeps = asks();
+    barrier.on_end = [held = asks()](const std::exception_ptr&) -> std::function<void()> { return [held] {}; };
+    barrier.on_wait = [held = asks()] {};
+    group.push(group.start(std::move(barrier)));
+    run(group, request(Kind::barrier, nullptr, 0, {}));
+    while (let_go < 3) std::this_thread::yield();
+  });
+}
+
 TEST(SharedGroup, PartsOfDifferentCallsDoNotFitTogether) {
   on_threads(2, [&](SharedGroup& group) {
     Request barrier = request(Kind::barrier, nullptr, 0, {});

@@ -164,12 +164,28 @@ TEST(Losses, WhoIsLateForAPartOfACallIsNotGivenUp) {
       EXPECT_THAT(group.awaited(3), ElementsAre(1));
       EXPECT_THAT(group.awaited(2), ElementsAre());
       EXPECT_THROW(group.wait(operation), PeerLate);
-      EXPECT_NO_THROW(group.check_gone("x"));
+      EXPECT_NO_THROW(group.check_gone("x", /*counts_left=*/false));
       is_late.set_value();
       return;
     }
     is_late.get_future().wait();
-    EXPECT_NO_THROW(group.check_gone("x"));
+    EXPECT_NO_THROW(group.check_gone("x", /*counts_left=*/false));
+  });
+}
+
+TEST(Losses, WhoHasLeftWellMayHaveDoneItsPart) {
+  on_threads(2, [](SharedGroup& group) {
+    if (group.rank() == 0) return;
+    while (true) {  // until rank 0 has left
+      try {
+        group.check_gone("x", /*counts_left=*/true);
+        std::this_thread::yield();
+      } catch (const PeerLost& lost) {
+        EXPECT_THAT(lost.ranks(), ElementsAre(0));
+        break;
+      }
+    }
+    EXPECT_NO_THROW(group.check_gone("x", /*counts_left=*/false));
   });
 }
 

@@ -293,6 +293,7 @@ void Mail::tell(std::unique_lock<std::mutex>& lock) {
     if (letter->on_end) letter->on_end(failure);
     letter->keeps.reset();
   }
+  ended.clear();  // without the lock: what letters hold may be Python's
   lock.lock();
 }
 

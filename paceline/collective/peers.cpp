@@ -248,8 +248,11 @@ std::vector<int64_t> Peers::names_without(const std::function<bool(const Board&)
   return names;
 }
 
-void Peers::check_gone(const std::string& what) const {
-  check_missing([](const Board&) { return false; }, what, /*is_late=*/false);
+void Peers::check_gone(const std::string& what, bool counts_left) const {
+  const auto has_done_its_part = [counts_left](const Board& board) {
+    return !counts_left && board.presence == Presence::left;
+  };
+  check_missing(has_done_its_part, what, /*is_late=*/false);
 }
 
 // Throws when a wait for `is_there` cannot end well, or `is_late`.

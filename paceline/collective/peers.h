@@ -103,8 +103,8 @@ class Peers {
   [[noreturn]] void fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const;
   /// Of a wait that is under way: the names of the others of whose boards `is_there` does not hold.
   std::vector<int64_t> names_without(const std::function<bool(const Board&)>& is_there) const;
-  /// Throws when nothing new can come from a rank any more. `what`: for errors.
-  void check_gone(const std::string& what) const;
+  /// Throws when nothing new can come from a rank any more; `counts_left`: also where it has left. `what`: for errors.
+  void check_gone(const std::string& what, bool counts_left) const;
   /// Leaves word that `missing`, by their names, are missed here: that is why this rank has ended, should it do so.
   void miss(const std::vector<int64_t>& missing);
   /// The same, and tells the others that an operation has failed here, so that they do not wait for this rank.

@@ -18,10 +18,12 @@ constexpr const char* kText = "text";
 
 std::string FirstFailure::encode(size_t most_bytes) const {
   std::string shown = text;
+  std::vector<int64_t> ranks = missing;
   while (true) {
-    std::string word = nlohmann::json{{kMissing, missing}, {kText, shown}}.dump(
-        -1, ' ', false, nlohmann::json::error_handler_t::replace);
-    if (word.size() <= most_bytes || shown.empty()) return word;
+    std::string word = nlohmann::json{{kMissing, ranks}, {kText, shown}}.dump(-1, ' ', false,
+                                                                              nlohmann::json::error_handler_t::replace);
+    if (word.size() <= most_bytes || (shown.empty() && ranks.empty())) return word;
+    if (shown.empty()) ranks.pop_back();
     shown.resize(shown.size() - std::min(shown.size(), word.size() - most_bytes));
   }
 }
@@ -35,6 +37,11 @@ arrow::Result<FirstFailure> FirstFailure::decode(std::string_view word) {
   return FirstFailure{.missing = json[kMissing].get<std::vector<int64_t>>(), .text = json[kText].get<std::string>()};
 }
 
+std::exception_ptr FirstFailure::as_thrown() const {
+  if (missing.empty()) return std::make_exception_ptr(CollectiveError(text, CollectiveCause::other_rank));
+  return std::make_exception_ptr(PeerLost(text, missing));
+}
+
 std::exception_ptr FirstFailure::as_told(int64_t rank, int64_t world_size) const {
   std::string told = "a collective failed on rank " + std::to_string(rank) + " of " + std::to_string(world_size);
   for (size_t i = 0; i < missing.size(); ++i) {
@@ -44,8 +51,7 @@ std::exception_ptr FirstFailure::as_told(int64_t rank, int64_t world_size) const
             std::to_string(missing[i]);
   }
   told += "; the first failure of the group: " + text;
-  if (missing.empty()) return std::make_exception_ptr(CollectiveError(told, CollectiveCause::other_rank));
-  return std::make_exception_ptr(PeerLost(told, missing));
+  return FirstFailure{.missing = missing, .text = told}.as_thrown();
 }
 
 FirstFailure first_failure_in(const std::exception_ptr& failure) {

@@ -21,11 +21,13 @@ struct FirstFailure {
   /// Or else somebody may know more: a connection has broken, for whatever reason, or a rank is late.
   bool is_certain = true;
 
-  /// For the others, in `most_bytes` at most: a text that is longer is cut.
+  /// For the others, in `most_bytes` at most: a text that is longer is cut, and then the list of ranks.
   std::string encode(size_t most_bytes) const;
   /// Invalid for what encode() has not made.
   static arrow::Result<FirstFailure> decode(std::string_view word);
-  /// What is thrown on `rank`, which has been told of it: PeerLost, or CollectiveError where nobody is missing.
+  /// What is thrown on the rank that has found it: PeerLost, or CollectiveError where nobody is missing.
+  std::exception_ptr as_thrown() const;
+  /// What is thrown on `rank`, which has been told of it, likewise.
   std::exception_ptr as_told(int64_t rank, int64_t world_size) const;
 };
 

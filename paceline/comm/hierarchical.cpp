@@ -83,12 +83,15 @@ class MessageWork final : public c10d::Work {
                                  milliseconds limit) const {
     const auto group = of_.relay.lock();
     if (!group) return std::make_exception_ptr(CollectiveError(cause_of(failure), CollectiveCause::stopped));
-    if (group->is_broken() || std::chrono::steady_clock::now() < deadline) return group->fail(failure, of_.operation);
+    const std::vector<int64_t> missing = of_.peer < 0 ? std::vector<int64_t>() : std::vector<int64_t>{of_.peer};
+    if (group->is_broken() || std::chrono::steady_clock::now() < deadline) {
+      return group->fail(failure, of_.operation, /*is_certain=*/false, missing);
+    }
     // Gloo ends all its connections for it: nothing goes on in the group.
     const std::string peer = of_.peer < 0 ? "any rank" : "rank " + std::to_string(of_.peer);
     const CollectiveError late("it is not over after " + std::to_string(limit.count()) + " ms, for want of " + peer,
                                CollectiveCause::other_rank);
-    return group->fail(late, of_.operation, /*is_certain=*/true);
+    return group->fail(late, of_.operation, /*is_certain=*/true, missing);
   }
 
   const c10::intrusive_ptr<c10d::Work> work_;
@@ -153,7 +156,7 @@ class HierarchicalBackend final : public c10d::Backend {
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
     at::Tensor tensor = only("reduce", tensors, options.rootTensor);
     const bool is_root = checked_rank("reduce", options.rootRank, getSize()) == getRank();
-    SharedCall call = claim({tensor});
+    SharedCall call = is_root ? claim({}, {tensor}) : claim({tensor}, {});
     if (!is_root) tensor = tensor.detach().clone();
     RelaySteps steps = no_steps();
     steps.all_reduce(reducing_of("reduce", tensor, options.reduceOp, call));
@@ -183,7 +186,7 @@ class HierarchicalBackend final : public c10d::Backend {
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     at::Tensor& tensor = only("broadcast", tensors, options.rootTensor);
     const int root = checked_rank("broadcast", options.rootRank, getSize());
-    SharedCall call = claim({tensor});
+    SharedCall call = getRank() == root ? claim({tensor}, {}) : claim({}, {tensor});
     RelaySteps steps = no_steps();
     steps.broadcast(getRank() == root ? call.given(tensor) : call.filled(tensor), root);
     return by_nodes(c10d::OpType::BROADCAST, call_of(Collective::broadcast, tensors),
@@ -260,7 +263,7 @@ class HierarchicalBackend final : public c10d::Backend {
     const int root = checked_rank("scatter", options.rootRank, getSize());
     check_empty_elsewhere("scatter", inputs, getRank(), root);
     if (getRank() == root) list_of("scatter", inputs, output, getSize());
-    SharedCall call = claim(outputs, all_of(inputs));
+    SharedCall call = claim(all_of(inputs), outputs);
     Tensors filled{call.filled(outputs.front())};
     TensorLists given;
     for (const Tensors& list : inputs) given.push_back(given_by(call, list));
@@ -387,11 +390,7 @@ class HierarchicalBackend final : public c10d::Backend {
   WorkPointer among_all(c10d::OpType type, const CollectiveCall& counted, const collective::Fingerprint& fingerprint,
                         SharedCall call, Tensors results, milliseconds timeout, std::function<WorkPointer()> start) {
     RelaySteps steps = no_steps();
-    steps.alone([start = std::move(start)](const RelayStep::Done& done) {
-      const WorkPointer work = start();
-      work->getFuture()->addCallback(
-          [done, work](c10::ivalue::Future& future) { done(future.hasError() ? future.exception_ptr() : nullptr); });
-    });
+    steps.alone([start = std::move(start)](const RelayStep::Done& done) { tell_when_over(start(), done); });
     return by_nodes(type, counted, fingerprint, std::move(call), std::move(steps), std::move(results), timeout);
   }
 
@@ -411,9 +410,10 @@ class HierarchicalBackend final : public c10d::Backend {
             .operation = operation, .peer = peer, .timeout = timeout_, .relay = relay_, .failures = failures_});
   }
 
-  SharedCall claim(const Tensors& tensors, const Tensors& others = {}) const {
+  // A call whose results are `written`.
+  SharedCall claim(const Tensors& read, const Tensors& written) const {
     relay_->refuse_forks();  // where nobody lets go of what it waits for
-    return SharedCall(in_use_->take(tensors, others));
+    return SharedCall(in_use_->take(read, written));
   }
 
   static Tensors given_by(SharedCall& call, const Tensors& tensors) {
@@ -443,21 +443,46 @@ class HierarchicalBackend final : public c10d::Backend {
     return fingerprint;
   }
 
+  // Gloo ends the process of a rank to which more comes than it wants, and says nothing where less comes: ranks tell
+  // each other before what they send.
   WorkPointer all_to_all(c10d::OpType type, SharedCall call, Tensors results, at::Tensor output, at::Tensor input,
                          std::vector<int64_t> receives, std::vector<int64_t> sends,
                          const c10d::AllToAllOptions& options) {
     collective::Fingerprint fingerprint = fingerprint_of(Kind::all_to_all, {input});
     fingerprint.elements = 0;  // ranks may send as many as they like
     const CollectiveCall counted = call_of(Collective::all_to_all, {input});
-    return among_all(type, counted, fingerprint, std::move(call), std::move(results), options.timeout,
-                     [flat = relay_->flat(), output, input, receives, sends, options]() mutable {
-                       return flat->alltoall_base(output, input, receives, sends, options);
-                     });
+    const int64_t ranks = getSize();
+    const at::Tensor own = at::empty({ranks}, at::kLong), all = at::empty({ranks, ranks}, at::kLong);
+    std::ranges::copy(bytes_of_rows(input, sends, getSize()), own.mutable_data_ptr<int64_t>());
+    RelaySteps steps = no_steps();
+    steps.tell_all(own, all);
+    steps.alone([flat = relay_->flat(), output, input, receives, sends, options, own, all, rank = getRank(),
+                 wanted = bytes_of_rows(output, receives, getSize())](const RelayStep::Done& done) mutable {
+      check_sent(all, wanted, rank);
+      tell_when_over(flat->alltoall_base(output, input, receives, sends, options), done);
+    });
+    return by_nodes(type, counted, fingerprint, std::move(call), std::move(steps), std::move(results), options.timeout);
+  }
+
+  // `sent`: bytes, by who sends and to whom. CollectiveError where it is not what `rank` wants of each.
+  static void check_sent(const at::Tensor& sent, const std::vector<uint64_t>& wanted, int rank) {
+    for (size_t from = 0; from < wanted.size(); ++from) {
+      const auto comes = sent.const_data_ptr<int64_t>()[from * wanted.size() + static_cast<size_t>(rank)];
+      if (static_cast<uint64_t>(comes) == wanted[from]) continue;
+      throw CollectiveError("rank " + std::to_string(from) + " sends " + std::to_string(comes) + " bytes to rank " +
+                                std::to_string(rank) + ", which wants " + std::to_string(wanted[from]),
+                            CollectiveCause::this_rank);
+    }
+  }
+
+  static void tell_when_over(const WorkPointer& work, const RelayStep::Done& done) {
+    work->getFuture()->addCallback(
+        [done, work](c10::ivalue::Future& future) { done(future.hasError() ? future.exception_ptr() : nullptr); });
   }
 
   WorkPointer reduce_all(c10d::OpType type, Tensors& tensors, const c10d::AllreduceOptions& options) {
     for (const at::Tensor& tensor : tensors) check_tensor("all_reduce", tensor);
-    SharedCall call = claim(tensors);
+    SharedCall call = claim({}, tensors);
     RelaySteps steps = no_steps();
     for (const at::Tensor& tensor : tensors) {
       steps.all_reduce(reducing_of("all_reduce", tensor, options.reduceOp, call));
@@ -502,7 +527,7 @@ class HierarchicalBackend final : public c10d::Backend {
   // A broadcast by each rank.
   WorkPointer gather_parts(const Tensors& parts, const at::Tensor& input, const c10d::AllgatherOptions& options) {
     check_parts_of_ranks("all_gather", parts, input, getRank(), getSize());
-    SharedCall call = claim(parts, {input});
+    SharedCall call = claim({input}, parts);
     RelaySteps steps = no_steps();
     for (int rank = 0; rank < getSize(); ++rank) {
       at::Tensor part = parts[static_cast<size_t>(rank)];

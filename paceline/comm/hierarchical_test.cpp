@@ -258,6 +258,38 @@ TEST(Hierarchical, StridesAreAsOnOneMachine) {
   });
 }
 
+TEST(Hierarchical, AnAllToAllWhoseSizesDoNotFitIsToldWhoSendsWhat) {
+  for (const int64_t rows : {1, 3, 100'000}) {  // less and more than the two that rank 3 wants
+    const auto told = told_of(on_two_nodes(4), [rows](Group& group) {
+      std::vector<int64_t> sends(4, 2), receives(4, 2);
+      if (group.rank() == 0) sends[3] = rows;
+      torch::Tensor given = torch::ones({group.rank() == 0 ? 6 + rows : 8}), whole = torch::zeros({8});
+      group.process_group()->alltoall_base(whole, given, receives, sends)->wait();
+    });
+    for (const std::string& one : told) {
+      EXPECT_THAT(one, HasSubstr("rank 0 sends " + std::to_string(4 * rows) + " bytes to rank 3, which wants 8"));
+    }
+  }
+}
+
+// Works of another group may come between them on other ranks.
+TEST(Hierarchical, WorksThatReadTheSameMemoryDoNotWaitForEachOther) {
+  const Groups groups = on_two_nodes(4);
+  const auto broadcast = [](Group& group, torch::Tensor& tensor) {
+    std::vector<torch::Tensor> tensors{tensor};
+    return group.process_group()->broadcast(tensors);
+  };
+  torch::Tensor values = torch::full({4}, 7);
+  std::vector<c10::intrusive_ptr<c10d::Work>> works;
+  for (int i = 0; i < 3; ++i) works.push_back(broadcast(*groups[0], values));  // nobody else has called any
+  testing::run_ranks({groups[1], groups[2], groups[3]}, [&](const std::shared_ptr<Group>& group) {
+    torch::Tensor tensor = torch::zeros({4}, torch::kInt64);
+    for (int i = 0; i < 3; ++i) broadcast(*group, tensor)->wait();
+    EXPECT_EQ(tensor.sum().item<int64_t>(), 28);
+  });
+  for (const auto& work : works) work->wait();
+}
+
 // The last to let go of a group may be what its last work calls.
 TEST(Hierarchical, MayBeDestroyedAsSoonAsItsLastWorkIsOver) {
   for (int round = 0; round < 5; ++round) {

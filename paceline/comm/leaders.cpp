@@ -466,6 +466,10 @@ std::optional<FirstFailure> Leaders::gone(const std::string& name) const {
   return gone(name, [](const Other&) { return true; });
 }
 
+std::optional<FirstFailure> Leaders::crashed(const std::string& name) const {
+  return gone(name, [](const Other& other) { return !other.has_left; });
+}
+
 std::optional<FirstFailure> Leaders::gone(const std::string& name, uint64_t place) const {
   return gone(name, [place](const Other& other) { return !other.has_left && other.done < place; });
 }

@@ -65,6 +65,8 @@ class Leaders {
   std::optional<FirstFailure> told() const;
   /// For want of whom nothing that needs all leaders can go on: of those that have ended, aborted or left.
   std::optional<FirstFailure> gone(const std::string& name) const;
+  /// Of those that have ended or aborted.
+  std::optional<FirstFailure> crashed(const std::string& name) const;
   /// The same for a call of that place that all have come to: those that have left, or are done with it, have done
   /// their part.
   std::optional<FirstFailure> gone(const std::string& name, uint64_t place) const;

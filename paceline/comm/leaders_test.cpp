@@ -100,6 +100,16 @@ TEST(Leaders, MissWhoIsGoneOrLate) {
               HasSubstr("all_reduce number 1 failed on rank 0 for want of ranks 4, 6: it has aborted"));
 }
 
+TEST(Leaders, WhoHasLeftWellHasNotCrashed) {
+  All all = connected(4);
+  all[1]->leave(/*has_aborted=*/false);
+  wait_until(*all[0], [&] { return all[0]->gone("x").has_value(); });
+  EXPECT_FALSE(all[0]->crashed("x"));
+  all[2]->leave(/*has_aborted=*/true);
+  wait_until(*all[0], [&] { return all[0]->crashed("x").has_value(); });
+  EXPECT_THAT(all[0]->crashed("x")->missing, ElementsAre(4));
+}
+
 // What has been called before counts.
 TEST(Leaders, WhoIsGoneAfterItsCallIsNotMissed) {
   All all = connected(2);
@@ -187,6 +197,8 @@ TEST(FirstFailure, IsCutToWhatThereIsRoomFor) {
   const std::string word = long_one.encode(1000);
   EXPECT_LE(word.size(), 1000u);
   EXPECT_THAT(FirstFailure::decode(word).ValueOrDie().missing, ElementsAre(1, 2));
+  const FirstFailure of_many{.missing = std::vector<int64_t>(500, 123), .text = "gone"};
+  EXPECT_EQ(FirstFailure::decode(of_many.encode(100)).ValueOrDie().missing.front(), 123);
   EXPECT_FALSE(FirstFailure::decode("{\"missing\": 3}").ok());
   EXPECT_FALSE(FirstFailure::decode("gibberish").ok());
 }

@@ -101,9 +101,9 @@ Relay::~Relay() {
   const bool is_idle = unfinished_ == 0, is_whole = is_idle && !broken();
   {
     const std::lock_guard lock(mutex_);
+    is_stopped_ = true;  // before the leader's thread takes what has not come yet
     is_ending_ = true;
   }
-  is_stopped_ = true;
   if (!is_idle) break_off("");
   if (is_leader()) between_->leaders->wake();  // of an idle one too
   if (worker_.joinable()) worker_.join();
@@ -237,7 +237,7 @@ void Relay::begin_alone(const std::function<void(RelayStep::Done)>& alone, const
       try {
         std::rethrow_exception(failure);
       } catch (const std::exception& cause) {
-        alive->fail(cause, call->call.name);
+        alive->fail(cause, call->call.name, first_failure_in(failure).is_certain);
       }
       // The user may have let go of it: the last to do so waits for its threads, of which this may be one.
       call_apart([alive = std::move(alive)] {});
@@ -412,14 +412,19 @@ std::exception_ptr Relay::broken_by(const FirstFailure& first, const std::except
   return broken();
 }
 
-std::exception_ptr Relay::fail(const std::exception& failure, const std::string& name, bool is_certain) {
+std::exception_ptr Relay::fail(const std::exception& failure, const std::string& name, bool is_certain,
+                               const std::vector<int64_t>& missing) {
   const std::string text = name + " failed on rank " + std::to_string(rank_) + " of " + std::to_string(world_size_) +
                            ": " + cause_of(failure);
-  const auto thrown = std::make_exception_ptr(CollectiveError(text, CollectiveCause::other_rank));
-  if (!is_certain) return failed(thrown, name);
+  if (!is_certain) {
+    return failed(missing.empty() ? std::make_exception_ptr(CollectiveError(text, CollectiveCause::other_rank))
+                                  : std::make_exception_ptr(collective::PeerLate(text, missing)),
+                  name);
+  }
+  const FirstFailure own{.missing = missing, .text = text};
   const std::lock_guard lock(failure_mutex_);
   const std::exception_ptr before = broken();
-  return before ? before : broken_by({.text = text}, thrown);
+  return before ? before : broken_by(own, own.as_thrown());
 }
 
 std::exception_ptr Relay::fail_between(const std::exception& failure, const std::string& name) {
@@ -436,7 +441,8 @@ std::pair<std::string, uint64_t> Relay::first_awaited(const std::string& name, u
 
 // A connection has broken, of whose other end nothing is known, or nothing has come: another leader, or a rank of this
 // node, may know more, or be what is missing. They do not ring for who carries out nothing, and only one thread waits
-// for leaders. Who is late is known once all have answered whom they wait for.
+// for leaders. Who is late is known once all have answered whom they wait for. Who has left well is meant only where
+// nobody else can be.
 FirstFailure Relay::ask_others(const FirstFailure& own, const std::string& name, uint64_t late) const {
   // Others hear it from their leader, who may have to wait for last words before it asks.
   const Clock::time_point enough = Clock::now() + kPatience + (is_leader() ? milliseconds(0) : kLastWords);
@@ -445,25 +451,38 @@ FirstFailure Relay::ask_others(const FirstFailure& own, const std::string& name,
     between_->leaders->ask(late);
   }
   while (true) {
-    if (is_leader()) {
-      between_->leaders->look();
-      if (const auto told = between_->leaders->told()) return *told;
-      if (const auto gone = between_->leaders->gone(name)) return *gone;
-    }
-    try {
-      ways_.up->check_gone(name);
-    } catch (const std::exception&) {
-      const auto told = told_in(std::current_exception());
-      return told ? *told : first_failure_in(std::current_exception());
-    }
+    if (is_leader()) between_->leaders->look();
+    if (const auto found = known_loss(name, /*counts_left=*/false)) return *found;
     const bool is_enough = Clock::now() >= enough;
-    if (is_stopped_ || (is_enough && !is_leader())) return own;
-    if (is_leader() && (is_enough || (late > 0 && !between_->leaders->silent(name)))) {
-      const Leaders& leaders = *between_->leaders;
-      return (late > 0 ? leaders.late(late, ways_.up->awaited(late), name) : leaders.silent(name)).value_or(own);
+    if (is_stopped_) return own;
+    const bool has_all_answers = is_leader() && late > 0 && !between_->leaders->silent(name);
+    if (is_enough || has_all_answers) {
+      std::optional<FirstFailure> found;
+      if (is_leader()) {
+        const Leaders& leaders = *between_->leaders;
+        found = late > 0 ? leaders.late(late, ways_.up->awaited(late), name) : leaders.silent(name);
+      }
+      if (!found && own.missing.empty()) found = known_loss(name, /*counts_left=*/true);
+      return found.value_or(own);
     }
     std::this_thread::sleep_for(kLook);
   }
+}
+
+// What the other leaders have told or shown, and the ranks of this node.
+std::optional<FirstFailure> Relay::known_loss(const std::string& name, bool counts_left) const {
+  if (is_leader()) {
+    const Leaders& leaders = *between_->leaders;
+    if (const auto told = leaders.told()) return told;
+    if (const auto gone = counts_left ? leaders.gone(name) : leaders.crashed(name)) return gone;
+  }
+  try {
+    ways_.up->check_gone(name, counts_left);
+  } catch (const std::exception&) {
+    const auto told = told_in(std::current_exception());
+    return told ? *told : first_failure_in(std::current_exception());
+  }
+  return std::nullopt;
 }
 
 std::shared_ptr<void> Relay::when_broken(OnBroken on_broken) {

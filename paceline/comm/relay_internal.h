@@ -95,8 +95,9 @@ class Relay : public std::enable_shared_from_this<Relay> {
   /// UsageError in a fork.
   void start(RelayCall call);
   /// What is to be thrown for a failure that was found elsewhere, of a call of this group: all ends for it.
-  /// `is_certain`: nobody can know more of it.
-  std::exception_ptr fail(const std::exception& failure, const std::string& name, bool is_certain = false);
+  /// `is_certain`: nobody can know more of it. `missing`: for want of whom, as far as is known.
+  std::exception_ptr fail(const std::exception& failure, const std::string& name, bool is_certain = false,
+                          const std::vector<int64_t>& missing = {});
   /// Makes what waits, here and on the other ranks, fail, and what follows.
   void abort();
 
@@ -130,6 +131,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   std::exception_ptr fail_as_told(const FirstFailure& told);
   std::exception_ptr broken_by(const FirstFailure& first, const std::exception_ptr& own);
   FirstFailure ask_others(const FirstFailure& own, const std::string& name, uint64_t late) const;
+  std::optional<FirstFailure> known_loss(const std::string& name, bool counts_left) const;
   std::pair<std::string, uint64_t> first_awaited(const std::string& name, uint64_t place);
 
   const HomeProcess home_;

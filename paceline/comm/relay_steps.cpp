@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 
@@ -141,24 +142,44 @@ std::vector<Tensors> RelaySteps::pieces_by_node(const at::Tensor& whole, int64_t
 
 void RelaySteps::all_gather(const at::Tensor& input, const at::Tensor& whole) {
   const at::Tensor given = byte_view(input), all = byte_view(whole);
-  const int64_t part = given.numel();
-  if (part == 0) return;
-  Request up = request_of(Kind::all_gather, given, {});
-  up.input = given.const_data_ptr();
+  if (given.numel() == 0) return;
+  const size_t first = steps_.size();
+  exchange(all, given.numel());
+  steps_[first].up = gather_request(Kind::all_gather, given, all);
+}
+
+void RelaySteps::tell_all(const at::Tensor& input, const at::Tensor& whole) {
+  const at::Tensor given = byte_view(input), all = byte_view(whole);
+  const size_t first = steps_.size();
+  exchange(all, given.numel());
+  for (RelayStep& step : std::span(steps_).subspan(first)) step.down.reset();
+  steps_[first].up = gather_request(Kind::gather, given, all);
+  if (has_others()) steps_.back().down = broadcast_request(all, 0);
+}
+
+// Of the ranks of this node, at their places in the whole.
+Request RelaySteps::gather_request(Kind kind, const at::Tensor& given, const at::Tensor& all) const {
+  Request request = request_of(kind, given, {});
+  request.input = given.const_data_ptr();
+  if (kind == Kind::gather) request.root = 0;
+  if (kind == Kind::gather && !is_leader()) return request;
   for (const int rank : nodes_.ranks[static_cast<size_t>(node())]) {
-    up.outputs.push_back(all.narrow(0, rank * part, part).mutable_data_ptr());
+    request.outputs.push_back(all.narrow(0, rank * given.numel(), given.numel()).mutable_data_ptr());
   }
+  return request;
+}
+
+// Between the leaders, the parts of their ranks.
+void RelaySteps::exchange(const at::Tensor& all, int64_t part) {
   const std::vector<Tensors> pieces = pieces_by_node(all, part);
   size_t rounds = 0;
   for (const Tensors& of_node : pieces) rounds = std::max(rounds, of_node.size());
-  const size_t first = steps_.size();
   // In turns, so that all nodes send at a time.
   for (size_t round = 0; round < rounds; ++round) {
     for (size_t node = 0; node < pieces.size(); ++node) {
       if (round < pieces[node].size()) steps_.push_back(from_node(pieces[node][round], static_cast<int>(node)));
     }
   }
-  steps_[first].up = std::move(up);
 }
 
 }  // namespace paceline::comm

@@ -39,6 +39,8 @@ class RelaySteps {
   void all_reduce(const Reducing& how);
   /// `whole`: for the input of each rank, one behind the other.
   void all_gather(const at::Tensor& input, const at::Tensor& whole);
+  /// The same of a few values, which are there when what is done alone begins.
+  void tell_all(const at::Tensor& input, const at::Tensor& whole);
 
   std::vector<RelayStep> take() { return std::move(steps_); }
 
@@ -47,6 +49,8 @@ class RelaySteps {
   void meet();
   bool is_leader() const { return nodes_.place_of[static_cast<size_t>(rank_)] == 0; }
   bool has_others() const { return nodes_.ranks[static_cast<size_t>(node())].size() > 1; }
+  void exchange(const at::Tensor& all, int64_t part);
+  collective::Request gather_request(collective::Kind kind, const at::Tensor& given, const at::Tensor& all) const;
   collective::Request broadcast_request(const at::Tensor& bytes, int place) const;
   RelayStep from_node(const at::Tensor& bytes, int from) const;
   std::vector<std::vector<at::Tensor>> pieces_by_node(const at::Tensor& whole, int64_t part) const;

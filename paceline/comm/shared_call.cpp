@@ -49,6 +49,13 @@ double factor_of(const c10d::ReduceOp& op) {
   return factor->tensor_factor.defined() ? factor->tensor_factor.item<double>() : factor->double_factor;
 }
 
+bool overlap(const std::vector<MemoryRange>& some, const std::vector<MemoryRange>& others) {
+  return std::ranges::any_of(some, [&](const MemoryRange& one) {
+    return std::ranges::any_of(
+        others, [&](const MemoryRange& other) { return one.first < other.second && other.first < one.second; });
+  });
+}
+
 }  // namespace
 
 void check_tensor(const char* operation, const at::Tensor& tensor) {
@@ -207,17 +214,16 @@ std::vector<MemoryRange> ranges_of(const std::vector<at::Tensor>& tensors) {
   return ranges;
 }
 
-std::shared_ptr<void> MemoryInUse::take(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& others) {
-  std::vector<MemoryRange> ranges = ranges_of(tensors);
-  std::ranges::copy(ranges_of(others), std::back_inserter(ranges));
+std::shared_ptr<void> MemoryInUse::take(const std::vector<at::Tensor>& read, const std::vector<at::Tensor>& written) {
+  Use use{.read = ranges_of(read), .written = ranges_of(written)};
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return is_free(ranges); });
-  return claim(std::move(ranges));
+  changed_.wait(lock, [&] { return is_free(use); });
+  return claim(std::move(use));
 }
 
 std::shared_ptr<void> MemoryInUse::note(const std::vector<at::Tensor>& tensors) {
   const std::lock_guard lock(mutex_);
-  return claim(ranges_of(tensors));
+  return claim({.read = {}, .written = ranges_of(tensors)});
 }
 
 bool MemoryInUse::is_empty() const {
@@ -227,12 +233,12 @@ bool MemoryInUse::is_empty() const {
 
 bool MemoryInUse::has_any_of(const std::vector<MemoryRange>& ranges) const {
   const std::lock_guard lock(mutex_);
-  return !is_free(ranges);
+  return !is_free({.read = {}, .written = ranges});
 }
 
 // With the mutex held.
-std::shared_ptr<void> MemoryInUse::claim(std::vector<MemoryRange> ranges) {
-  const auto place = taken_.insert(taken_.end(), std::move(ranges));
+std::shared_ptr<void> MemoryInUse::claim(Use use) {
+  const auto place = taken_.insert(taken_.end(), std::move(use));
   return {nullptr, [self = shared_from_this(), place](void*) {
             const std::lock_guard guard(self->mutex_);
             self->taken_.erase(place);
@@ -240,15 +246,11 @@ std::shared_ptr<void> MemoryInUse::claim(std::vector<MemoryRange> ranges) {
           }};
 }
 
-bool MemoryInUse::is_free(const std::vector<MemoryRange>& ranges) const {
-  for (const auto& taken : taken_) {
-    for (const auto& [begin, end] : taken) {
-      for (const auto& [other_begin, other_end] : ranges) {
-        if (begin < other_end && other_begin < end) return false;
-      }
-    }
-  }
-  return true;
+bool MemoryInUse::is_free(const Use& wanted) const {
+  return std::ranges::none_of(taken_, [&wanted](const Use& taken) {
+    return overlap(taken.written, wanted.written) || overlap(taken.written, wanted.read) ||
+           overlap(taken.read, wanted.written);
+  });
 }
 
 at::Tensor SharedCall::given(const at::Tensor& tensor) {

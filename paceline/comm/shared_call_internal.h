@@ -72,20 +72,26 @@ std::vector<MemoryRange> ranges_of(const std::vector<at::Tensor>& tensors);
 /// Which memory calls that are under way read or write. Thread-safe.
 class MemoryInUse : public std::enable_shared_from_this<MemoryInUse> {
  public:
-  /// Waits until no call uses memory of these, and takes it for one more, until the claim is let go.
-  std::shared_ptr<void> take(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& others = {});
-  /// Takes it without waiting.
+  /// Waits until no call uses memory of these otherwise than to read what is only read here, and takes it for one more,
+  /// until the claim is let go.
+  std::shared_ptr<void> take(const std::vector<at::Tensor>& read, const std::vector<at::Tensor>& written);
+  /// Takes it without waiting, as what is written.
   std::shared_ptr<void> note(const std::vector<at::Tensor>& tensors);
   bool is_empty() const;
+  /// Whether a call reads or writes any of these.
   bool has_any_of(const std::vector<MemoryRange>& ranges) const;
 
  private:
-  std::shared_ptr<void> claim(std::vector<MemoryRange> ranges);
-  bool is_free(const std::vector<MemoryRange>& ranges) const;
+  struct Use {
+    std::vector<MemoryRange> read, written;
+  };
+
+  std::shared_ptr<void> claim(Use use);
+  bool is_free(const Use& wanted) const;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::list<std::vector<MemoryRange>> taken_;
+  std::list<Use> taken_;
 };
 
 /// The tensors of one call, which lives until its requests have ended.

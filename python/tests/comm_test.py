@@ -82,6 +82,37 @@ dist.destroy_process_group()
 """
 
 
+# What a work lets go of is Python's: its lock is wanted by threads of the group while Python asks the group.
+ASKING = """
+import os
+import torch, torch.distributed as dist
+import paceline.comm
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+dist.init_process_group("paceline")
+for _ in range(1000):
+    work = dist.all_reduce(torch.ones(3), async_op=True)
+    while not work.is_completed():
+        pass
+threads = len(os.listdir("/proc/self/task"))
+assert threads < 60, threads
+layers = [torch.nn.Linear(64, 64) for _ in range(20)]
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=0.02)
+model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+for _ in range(60):
+    model(torch.randn(4, 64)).sum().backward()
+print("done", dist.get_rank())
+dist.destroy_process_group()
+"""
+
+
+def test_who_asks_for_works_waits_for_nothing_of_theirs(tmp_path):
+    (tmp_path / "program.py").write_text(ASKING)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = subprocess.run([*command, tmp_path / "program.py"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.count("done") == 2, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_a_program_without_a_trainer(tmp_path, world_size):
     (tmp_path / "program.py").write_text(PROGRAM)

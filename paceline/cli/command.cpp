@@ -1,6 +1,10 @@
 #include "paceline/cli/command.h"
 
+#include <unistd.h>
+
 #include <cstdio>
+
+#include "paceline/core/posix/host_name.h"
 
 namespace paceline::cli {
 
@@ -22,6 +26,11 @@ int report(const arrow::Status& status) {
   if (status.ok()) return kDone;
   std::fprintf(stderr, "paceline: %s\n", status.message().c_str());
   return status.IsKeyError() ? kWrongUse : kFailed;
+}
+
+std::string asker(const std::string& command) {
+  return "paceline " + command + " (user " + std::to_string(::getuid()) + " on " + host_name() + ", process " +
+         std::to_string(::getpid()) + ")";
 }
 
 void print(const std::string& text) {

@@ -60,6 +60,8 @@ std::shared_ptr<bool> add_json(CLI::App& command);
 /// Prints the reason of a failure; the exit code that goes with the status: a KeyError, of a name that nothing has, is
 /// wrong use.
 int report(const arrow::Status& status);
+/// Who asks a live run for something with that command, for the run's log.
+std::string asker(const std::string& command);
 /// To standard output as it is: text may have zero bytes.
 void print(const std::string& text);
 

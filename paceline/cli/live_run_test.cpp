@@ -78,6 +78,46 @@ TEST_F(LiveRunTest, IsShownAndStopped) {
   EXPECT_THAT(again.output, HasSubstr("is aborted already"));
 }
 
+// Both ranks save at the same report, or it would be no checkpoint.
+TEST_F(LiveRunTest, SavesACheckpointWhenItIsAsked) {
+  std::future<void> user;
+  callback_->report = [&](const RunContext& run, const std::vector<Metrics>& metrics, const Checkpoint* checkpoint) {
+    if (metrics[0].get<int64_t>("step") == 5) {
+      user = std::async(std::launch::async, [folder = folder_.path()] {
+        const Outcome asked = run_program("checkpoint now " + folder);
+        EXPECT_EQ(asked.exit_code, kDone) << asked.output;
+        EXPECT_THAT(asked.output, HasSubstr("save a checkpoint at one of their next steps"));
+      });
+    }
+    if (checkpoint != nullptr) run.stop("it is there");
+  };
+  const controller::RunOutcome outcome = run({{"reports", 1'000'000}, {"step_ms", 5}, {"on_request", true}});
+  ASSERT_TRUE(user.valid());
+  user.get();
+  EXPECT_EQ(outcome.state, FinalState::finished);  // when there was one
+  EXPECT_THAT(text_of(folder_.path() + "/logs/controller.log"),
+              AllOf(HasSubstr("paceline checkpoint now (user "), HasSubstr("asks for a checkpoint now")));
+}
+
+TEST_F(LiveRunTest, ALoopThatDoesNotAskSavesNoCheckpoint) {
+  std::future<void> user;
+  callback_->report = [&](const RunContext& run, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    if (metrics[0].get<int64_t>("step") != 2) return;
+    user = std::async(std::launch::async, [&run, folder = folder_.path()] {
+      const Outcome asked = run_program("checkpoint now " + folder);
+      EXPECT_EQ(asked.exit_code, kFailed);
+      EXPECT_THAT(asked.output, HasSubstr("has not asked yet whether a checkpoint is wanted"));
+      EXPECT_EQ(run_program("stop " + folder).exit_code, kDone);
+    });
+  };
+  (void)run({{"reports", 1'000'000}, {"step_ms", 5}});
+  ASSERT_TRUE(user.valid());
+  user.get();
+  const Outcome over = run_program("checkpoint now " + folder_.path());
+  EXPECT_EQ(over.exit_code, kFailed);
+  EXPECT_THAT(over.output, HasSubstr("is aborted: no worker lives"));
+}
+
 TEST_F(LiveRunTest, IsAskedAndStoppedFromTheDashboard) {
   const testing::TemporaryFolder state;
   ::setenv("PACELINE_STATE_DIR", state.path().c_str(), 1);

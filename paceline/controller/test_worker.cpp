@@ -1,6 +1,7 @@
 // A worker without LibTorch, for whole runs in tests: what it does is told by train_loop_config:
 //   reports           how many reports it makes (3)
 //   checkpoint_every  each n-th has files (0: none)
+//   on_request        a report that falls on a wish for a checkpoint has files (false)
 //   wait_for_commit   a report with files waits until its checkpoint is published (false)
 //   step_ms           how long a step takes (0)
 //   compute_ms        how much processor time a step uses (0)
@@ -117,7 +118,8 @@ class TestWorker {
                       {"assigned", assigned_}};
     if (config_.contains("text_bytes"))
       report.metrics["text"] = std::string(config_.at("text_bytes").get<size_t>(), 'x');
-    if (every > 0 && number % every == 0) {
+    const bool is_wanted = config_.value("on_request", false) && connection_.checkpoint_requested();
+    if (is_wanted || (every > 0 && number % every == 0)) {
       report.has_checkpoint = report.collective_save = true;
       report.staged = stage(report.index);
     }

@@ -303,6 +303,17 @@ PACELINE_MESSAGE(Stop, "stop", PACELINE_STOP_FIELDS);
   FIELD(std::string, path, "")
 PACELINE_MESSAGE(CheckpointCommitted, "checkpoint_committed", PACELINE_CHECKPOINT_COMMITTED_FIELDS);
 
+// Somebody wants a checkpoint, and when the ranks' loops ask whether one is wanted (checkpoint_requested()), all are to
+// hear it at the same of their calls. Answered with CheckpointPlace; the loop's next call then waits for
+// CheckpointDecided with that number.
+#define PACELINE_ASK_FOR_CHECKPOINT_FIELDS(FIELD) FIELD(int64_t, number, 0)
+PACELINE_MESSAGE(AskForCheckpoint, "ask_for_checkpoint", PACELINE_ASK_FOR_CHECKPOINT_FIELDS);
+
+#define PACELINE_CHECKPOINT_DECIDED_FIELDS(FIELD) \
+  FIELD(int64_t, number, 0)                       \
+  FIELD(int64_t, call, 0) /* the loop's call that hears of it; 0: none */
+PACELINE_MESSAGE(CheckpointDecided, "checkpoint_decided", PACELINE_CHECKPOINT_DECIDED_FIELDS);
+
 // The worker's reports up to this number are in the books: it may be kReportsAhead further.
 #define PACELINE_REPORTS_TAKEN_FIELDS(FIELD) FIELD(int64_t, index, 0)
 PACELINE_MESSAGE(ReportsTaken, "reports_taken", PACELINE_REPORTS_TAKEN_FIELDS);
@@ -438,6 +449,12 @@ PACELINE_MESSAGE(CheckpointsReply, "checkpoints_reply", PACELINE_CHECKPOINTS_REP
 #define PACELINE_REFUSED_FIELDS(FIELD) FIELD(std::string, error, "")
 PACELINE_MESSAGE(Refused, "refused", PACELINE_REFUSED_FIELDS);
 
+// Answers AskForCheckpoint.
+#define PACELINE_CHECKPOINT_PLACE_FIELDS(FIELD) \
+  FIELD(int64_t, number, 0)                     \
+  FIELD(int64_t, calls, -1) /* of checkpoint_requested() so far; -1: the worker is in no train loop */
+PACELINE_MESSAGE(CheckpointPlace, "checkpoint_place", PACELINE_CHECKPOINT_PLACE_FIELDS);
+
 // --- command line ⇄ controller of a live run ---------------------------------------------------------------------
 
 #define PACELINE_STATUS_REQUEST_FIELDS(FIELD)
@@ -461,6 +478,13 @@ PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQ
   FIELD(std::string, who, "") /* asks, for the log */
 PACELINE_MESSAGE(RunProfileRequest, "run_profile_request", PACELINE_RUN_PROFILE_REQUEST_FIELDS);
 
+// The train loops shall save a checkpoint. Answered with RunCheckpointReply once they know, or will not.
+#define PACELINE_RUN_CHECKPOINT_REQUEST_FIELDS(FIELD) FIELD(std::string, who, "") /* asks, for the log */
+PACELINE_MESSAGE(RunCheckpointRequest, "run_checkpoint_request", PACELINE_RUN_CHECKPOINT_REQUEST_FIELDS);
+
+#define PACELINE_RUN_CHECKPOINT_REPLY_FIELDS(FIELD) FIELD(std::string, problem, "") /* why they will not */
+PACELINE_MESSAGE(RunCheckpointReply, "run_checkpoint_reply", PACELINE_RUN_CHECKPOINT_REPLY_FIELDS);
+
 /// Every message, once: for what must hold for all of them.
 using Catalogue =
     std::tuple<Attachment, StartProcess, EndProcess, OutputTaken, Dismissed, Leftovers, ProgressRequest, ProgressReply,
@@ -469,6 +493,7 @@ using Catalogue =
                ProcessStartFailed, ProcessExited, ProcessSilent, Output, Welcome, ConnectData, DataConnection,
                DataClient, Assign, Stop, CheckpointCommitted, ReportsTaken, Joined, Heartbeat, Report,
                CheckpointUploaded, Finished, Failed, Validated, ProgressBar, StoreRequest, StoreReply,
-               CheckpointsRequest, CheckpointsReply, Refused, StatusRequest, StatusReply, StopRun>;
+               CheckpointsRequest, CheckpointsReply, Refused, StatusRequest, StatusReply, StopRun, AskForCheckpoint,
+               CheckpointPlace, CheckpointDecided, RunCheckpointRequest, RunCheckpointReply>;
 
 }  // namespace paceline::rpc

@@ -93,6 +93,13 @@ arrow::Result<RunProfile> request_profile(const std::string& run_folder, int64_t
                     .problem = std::move(said.problem)};
 }
 
+arrow::Status request_checkpoint(const std::string& run_folder, const std::string& who,
+                                 std::chrono::milliseconds patience) {
+  ARROW_ASSIGN_OR_RAISE(const auto reply, ask(run_folder, rpc::pack(rpc::RunCheckpointRequest{who}), patience));
+  ARROW_ASSIGN_OR_RAISE(const auto said, rpc::unpack<rpc::RunCheckpointReply>(reply));
+  return said.problem.empty() ? arrow::Status::OK() : arrow::Status::Invalid(said.problem);
+}
+
 arrow::Status request_collectives(const std::string& run_folder, std::chrono::milliseconds patience) {
   ARROW_ASSIGN_OR_RAISE(const auto reply, ask(run_folder, rpc::pack(rpc::CollectivesRequest{}), patience));
   return rpc::unpack<rpc::CollectivesReply>(reply).status();

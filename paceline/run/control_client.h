@@ -40,6 +40,11 @@ arrow::Result<RunProfile> request_profile(const std::string& run_folder, int64_t
                                           const std::string& who,
                                           std::chrono::milliseconds patience = std::chrono::seconds(90));
 
+/// Asks the train loops of the live run to save a checkpoint (train/session.h, checkpoint_requested()), which they do
+/// at one of their next steps. Invalid where they will not, with the reason. `who` asks, for the run's log.
+arrow::Status request_checkpoint(const std::string& run_folder, const std::string& who,
+                                 std::chrono::milliseconds patience = std::chrono::seconds(10));
+
 /// Asks the live run to write its ranks' last collectives into its folder (collectives.h).
 arrow::Status request_collectives(const std::string& run_folder, std::chrono::milliseconds patience = kAnswerTime);
 

@@ -103,6 +103,13 @@ struct ReportOptions {
 void report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint = std::nullopt,
             const ReportOptions& options = {});
 
+/// Whether somebody has asked for a checkpoint now, with `paceline checkpoint now RUN` or in the dashboard: then save
+/// one and report it. All ranks hear of it at the same of their calls, so every rank must call this equally often;
+/// where nobody asks, a call costs well below a microsecond. Throws Stopped when the run is being stopped.
+///
+///     if (checkpoint_requested() || step % 1000 == 0) report(metrics, Checkpoint::save(model, optimizer));
+bool checkpoint_requested();
+
 /// This worker's place in the run.
 TrainContext get_context();
 /// The latest published checkpoint: at the start the one to resume from; nullopt if the run has none. After a report

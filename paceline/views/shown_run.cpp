@@ -55,6 +55,12 @@ arrow::Result<Json> stop_run(const track::RunRow& run, const std::string& who) {
   return run::request_stop(run.path, who);
 }
 
+arrow::Status ask_run_for_checkpoint(const track::RunRow& run, const std::string& who) {
+  if (track::is_over(run))
+    return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives");
+  return run::request_checkpoint(run.path, who);
+}
+
 arrow::Result<std::vector<stacks::WorkerStacks>> stacks_of_run(const track::RunRow& run, int64_t rank) {
   if (track::is_over(run))
     return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives");

@@ -83,6 +83,10 @@ class Connection {
   /// Runs on the control thread for each checkpoint that is published from now on. Replaces as on_stop() does.
   virtual void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) = 0;
 
+  /// One call of the train loop: whether somebody wants a checkpoint, which all ranks hear at the same of their calls
+  /// (checkpoint_wish.h). False when a Stop has come.
+  virtual bool checkpoint_requested() = 0;
+
   /// Runs on the control thread with a socket for each rank that wants data, from now on: for the data process.
   /// Replaces as on_stop() does; sockets that came before wait for the first callback.
   virtual void on_data_client(std::function<void(Descriptor)> on_data_client) = 0;

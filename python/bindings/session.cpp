@@ -111,6 +111,7 @@ void bind_session(py::module_& module) {
              py::arg("checkpoint_upload_mode"), py::arg("delete_local_checkpoint_after_upload"),
              py::arg("checkpoint_upload_fn"), py::arg("checkpoint_dir_name"), py::arg("validation"));
   module.def("get_context", &get_context);
+  module.def("checkpoint_requested", &checkpoint_requested, without_gil);
   module.def("run_location", [] { return train::run_location().with_credentials(); });
   module.def(
       "group_place",

@@ -1,4 +1,4 @@
-// paceline checkpoint ls | verify | diff | export
+// paceline checkpoint ls | verify | now | diff | export
 #include "paceline/cli/commands/checkpoint.h"
 
 #include "paceline/checkpoint/store.h"
@@ -7,8 +7,10 @@
 #include "paceline/cli/table.h"
 #include "paceline/core/bytes_text.h"
 #include "paceline/core/clock.h"
+#include "paceline/run/reader.h"
 #include "paceline/track/status_line.h"
 #include "paceline/views/checkpoint_list.h"
+#include "paceline/views/shown_run.h"
 
 namespace paceline::cli {
 namespace {
@@ -58,6 +60,15 @@ arrow::Status ls(const std::string& run, bool as_json) {
   return arrow::Status::OK();
 }
 
+arrow::Status ask_for_checkpoint(const std::string& run) {
+  ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(run));
+  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
+  ARROW_RETURN_NOT_OK(views::ask_run_for_checkpoint(record.run, asker("checkpoint now")));
+  print("the ranks save a checkpoint at one of their next steps; `paceline checkpoint ls " + run +
+        "` lists it once it is published\n");
+  return arrow::Status::OK();
+}
+
 }  // namespace
 
 std::shared_ptr<std::string> add_checkpoint_path(CLI::App& command, const std::string& name) {
@@ -84,11 +95,21 @@ void add_checkpoint_verify(CLI::App& group, int& exit_code) {
   command->callback([=, &exit_code] { exit_code = report(verify(*path, *as_json)); });
 }
 
+void add_checkpoint_now(CLI::App& group, int& exit_code) {
+  CLI::App* command = group.add_subcommand("now", "Ask a live run to save a checkpoint");
+  command->footer(
+      "Example: paceline checkpoint now mnist\n"
+      "The train loop saves it, at one of its next steps, if it calls checkpoint_requested(); training continues.");
+  const auto run = add_run(*command);
+  command->callback([=, &exit_code] { exit_code = report(ask_for_checkpoint(*run)); });
+}
+
 void add_checkpoint(CLI::App& program, int& exit_code) {
-  CLI::App* group = program.add_subcommand("checkpoint", "List, verify, compare and export checkpoints");
+  CLI::App* group = program.add_subcommand("checkpoint", "List, verify, ask for, compare and export checkpoints");
   group->require_subcommand(1);
   add_checkpoint_ls(*group, exit_code);
   add_checkpoint_verify(*group, exit_code);
+  add_checkpoint_now(*group, exit_code);
   add_checkpoint_diff(*group, exit_code);
   add_checkpoint_export(*group, exit_code);
 }

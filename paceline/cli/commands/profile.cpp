@@ -1,14 +1,11 @@
 // paceline profile RUN [--rank N] [--cpu] [--seconds S] [-o FILE] [--json]
 #include "paceline/stacks/profile.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/profile_summary.h"
 #include "paceline/cli/run_lookup.h"
-#include "paceline/core/posix/host_name.h"
 #include "paceline/run/control_client.h"
 #include "paceline/run/reader.h"
 #include "paceline/storage/local/durable.h"
@@ -39,12 +36,6 @@ arrow::Status write_profile(const stacks::Profiles& profiles, const std::string&
   return storage::write_atomically(path, text);
 }
 
-// Who asks, for the run's log.
-std::string asker() {
-  return "paceline profile (user " + std::to_string(::getuid()) + " on " + host_name() + ", process " +
-         std::to_string(::getpid()) + ")";
-}
-
 arrow::Status profile(const ProfileSettings& settings) {
   ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(settings.run));
   ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
@@ -54,7 +45,7 @@ arrow::Status profile(const ProfileSettings& settings) {
                                   "taken are in its folder profiles/");
   }
   ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken,
-                        run::request_profile(run.path, settings.rank, settings.seconds, asker()));
+                        run::request_profile(run.path, settings.rank, settings.seconds, asker("profile")));
   if (taken.profiles.empty() && settings.rank >= 0) {
     return arrow::Status::KeyError("no worker of run ", run.name, " has rank ", settings.rank, " now; `paceline show ",
                                    settings.run, "` lists them");

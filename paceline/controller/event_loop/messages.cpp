@@ -58,6 +58,8 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
     receive_checkpoints_request(worker, envelope);
   } else if (type == rpc::Report::kType) {
     receive_report(worker, envelope);
+  } else if (type == rpc::CheckpointPlace::kType) {
+    if (is_current(envelope)) receive_checkpoint_place(worker, unpacked<rpc::CheckpointPlace>(envelope));
   } else if (type == rpc::CheckpointUploaded::kType) {
     if (is_current(envelope)) books_.uploaded(worker.rank, unpacked<rpc::CheckpointUploaded>(envelope));
   } else if (type == rpc::ProgressBar::kType) {
@@ -128,6 +130,7 @@ void RunLoop::receive_failed(const Worker& worker, const rpc::Envelope& envelope
 void RunLoop::receive_exit(const Worker& worker, const rpc::Envelope& envelope) {
   const auto exited = unpacked<rpc::ProcessExited>(envelope);
   keep_collectives(worker, envelope.bytes, /*has_ended=*/true);
+  lose_for_checkpoint(worker);
   const ReportBook* const book = books_.book();
   const int64_t last_report = book != nullptr && worker.rank >= 0 ? book->last_report(worker.rank) : 0;
   const AwaitedReport awaited = books_.awaited_of(worker.rank, /*is_gone=*/true);
@@ -159,6 +162,10 @@ void RunLoop::receive(FromCommandLine& incoming) {
   if (incoming.request.type == rpc::RunProfileRequest::kType) {
     ask_profiles(unpacked<rpc::RunProfileRequest>(incoming.request),
                  {.client = incoming.client, .request = incoming.request.request});
+  }
+  if (incoming.request.type == rpc::RunCheckpointRequest::kType) {
+    ask_for_checkpoint(unpacked<rpc::RunCheckpointRequest>(incoming.request),
+                       {.channel = incoming.client, .request = incoming.request.request});
   }
   if (incoming.request.type == rpc::RunStacksRequest::kType) {
     const int64_t rank = unpacked<rpc::RunStacksRequest>(incoming.request).rank;

@@ -110,6 +110,7 @@ std::optional<Time> RunLoop::next_deadline() const {
   if (is_watching()) consider(next_watch_);
   for (const auto& [id, process] : validations_) consider(process.deadline);
   for (const CheckpointsQuestion& question : checkpoints_questions_) consider(question.deadline);
+  if (checkpoint_wish_) consider(checkpoint_wish_->deadline);
   consider(books_.next_deadline());
   return next;
 }
@@ -130,6 +131,7 @@ void RunLoop::meet_deadlines() {
   for (const ValidationOverdue& event : overdue) feed(event);
   send_replies(table_.expire(now));
   watch_if_due(now);
+  meet_checkpoint_deadline(now);
   books_.meet_deadlines();
 }
 

@@ -93,6 +93,19 @@ class RunLoop final : private Crew {
     int64_t request = 0;
     Agents due;
   };
+  // Who waits for an answer.
+  struct Client {
+    std::shared_ptr<rpc::Channel> channel;
+    int64_t request = 0;
+  };
+  // A checkpoint that is wanted now, until it is decided when the ranks hear of it.
+  struct CheckpointWish {
+    int64_t number = 0;
+    std::vector<Client> clients;
+    std::set<WorkerId> due;
+    int64_t last_call = 0;         // of those who have answered
+    std::optional<Time> deadline;  // once the ranks are asked
+  };
   // A process that validates a checkpoint, and what it has said.
   struct ValidationProcess {
     int64_t report = 0;
@@ -165,6 +178,13 @@ class RunLoop final : private Crew {
   void receive_profiles(size_t agent, const rpc::Envelope& envelope);
   void answer_profiles(ProfileQuestion question);
   arrow::Status keep_profiles(const ProfileQuestion& question);
+
+  // checkpoint_wish.cpp
+  void ask_for_checkpoint(const rpc::RunCheckpointRequest& wanted, Client client);
+  void receive_checkpoint_place(const policy::Worker& worker, const rpc::CheckpointPlace& place);
+  void lose_for_checkpoint(const policy::Worker& worker);
+  void meet_checkpoint_deadline(Time now);
+  void decide_checkpoint(int64_t call, const std::string& problem);
 
   // collectives.cpp
   void ask_collectives(CollectivesQuestion question);
@@ -256,6 +276,7 @@ class RunLoop final : private Crew {
   std::map<WorkerId, ValidationProcess> validations_;
   std::map<WorkerId, std::string> data_processes_;  // what they failed of, "" while they have not
   std::vector<CheckpointsQuestion> checkpoints_questions_;
+  std::optional<CheckpointWish> checkpoint_wish_;
   std::map<int64_t, Question> questions_;
   std::map<int64_t, StackQuestion> stack_questions_;
   std::map<int64_t, ProfileQuestion> profile_questions_;

@@ -317,6 +317,13 @@ void Session::wait_for_own_checkpoint() {
   set_phase(Phase::training);
 }
 
+bool Session::checkpoint_requested() {
+  throw_if_stopped();
+  const bool is_wanted = options_.sink->checkpoint_requested();
+  throw_if_stopped();
+  return is_wanted;
+}
+
 void Session::stop(const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);
@@ -448,6 +455,10 @@ TrainContext get_context() {
 
 std::optional<Checkpoint> get_checkpoint() {
   return Session::current("get_checkpoint()").checkpoint();
+}
+
+bool checkpoint_requested() {
+  return session_of_this_process("checkpoint_requested()").checkpoint_requested();
 }
 
 std::vector<ReportedCheckpoint> get_all_reported_checkpoints(CheckpointConsistencyMode mode,

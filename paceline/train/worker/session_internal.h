@@ -56,6 +56,8 @@ class ReportSink {
   virtual void fail(const std::exception_ptr& error) = 0;
   /// What the request says. Throws an Error when there is no answer.
   virtual PublishedCheckpoints checkpoints(const rpc::CheckpointsRequest& request) = 0;
+  /// Whether somebody wants a checkpoint: one call of the train loop, on every rank.
+  virtual bool checkpoint_requested() { return false; }
   virtual void show_progress(rpc::ProgressBar progress) = 0;
 };
 
@@ -124,6 +126,8 @@ class Session {
   std::vector<ReportedCheckpoint> checkpoints(CheckpointConsistencyMode mode, std::optional<double> timeout_s);
   /// The checkpoint of report number `report` is published.
   void set_checkpoint(const storage::Location& location, int64_t report);
+
+  bool checkpoint_requested();
 
   /// From any thread: from now on throw_if_stopped() throws, and collectives that wait fail.
   void stop(const std::string& reason);

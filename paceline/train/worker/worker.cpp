@@ -61,6 +61,7 @@ class ConnectionSink final : public ReportSink {
     (void)value_or_throw(rpc::unpack<rpc::CheckpointsReply>(reply));
     return value_or_throw(decode_json(reply.bytes)).get<PublishedCheckpoints>();
   }
+  bool checkpoint_requested() override { return connection_.checkpoint_requested(); }
   bool takes_from_any_thread() const override { return true; }
   void fail(const std::exception_ptr& error) override { connection_.send(rpc::pack(failure_of(error))); }
   void show_progress(rpc::ProgressBar progress) override { connection_.send(rpc::pack(progress)); }

@@ -38,6 +38,7 @@ from paceline.train.session import (
     CheckpointUploadMode,
     ReportedCheckpoint,
     ReportedCheckpointStatus,
+    checkpoint_requested,
     get_all_reported_checkpoints,
     get_checkpoint,
     get_dataset_shard,

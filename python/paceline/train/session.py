@@ -144,6 +144,22 @@ def _upload_fn(function):
     return upload
 
 
+def checkpoint_requested() -> bool:
+    """Whether somebody has asked for a checkpoint now, with ``paceline checkpoint now RUN`` or in the dashboard.
+
+    Then save one and report it. All ranks hear of it at the same of their calls, so every rank must call this equally
+    often; where nobody asks, a call costs about a microsecond.
+
+    Raises:
+        RuntimeError: Outside a train loop.
+
+    Example:
+        >>> asked = checkpoint_requested()
+        >>> report({"loss": loss}, checkpoint=save(model) if asked or step % 1000 == 0 else None)
+    """
+    return native.checkpoint_requested()
+
+
 def get_checkpoint() -> Optional[Checkpoint]:
     """The latest published checkpoint: at the start the one to resume from; None if the run has none.
 

@@ -37,8 +37,10 @@ inline constexpr const char* kRankOfCollectives = "rank_";
 inline constexpr const char* kHangs = "hang";
 /// In such a folder.
 inline constexpr const char* kHangReport = "report.txt";
-inline constexpr const char* kHangProgress = "progress.json";
 inline constexpr const char* kHangStacks = "stacks.txt";
+inline constexpr const char* kHangVerdict = "hang.json";
+inline constexpr const char* kHangStackLines = "stacks.jsonl";
+inline constexpr const char* kHangProgress = "progress.json";  // of earlier drivers
 /// A folder per profile that was asked for (stacks/profile.h).
 inline constexpr const char* kProfiles = "profiles";
 /// In such a folder: a line per process, and all of them for https://www.speedscope.app.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "paceline/run/hang_evidence.h"
 #include "paceline/stacks/stack.h"
 #include "paceline/views/checkpoint_list.h"
 #include "paceline/views/log_streams.h"
@@ -57,9 +58,12 @@ PACELINE_RECORD(EventsAnswer, PACELINE_EVENTS_ANSWER_FIELDS);
 #define PACELINE_CHECKPOINTS_ANSWER_FIELDS(FIELD) FIELD(std::vector<views::ListedCheckpoint>, checkpoints, {})
 PACELINE_RECORD(CheckpointsAnswer, PACELINE_CHECKPOINTS_ANSWER_FIELDS);
 
+#define PACELINE_HANGS_ANSWER_FIELDS(FIELD) FIELD(std::vector<run::FoundHang>, hangs, {}) /* the first first */
+PACELINE_RECORD(HangsAnswer, PACELINE_HANGS_ANSWER_FIELDS);
+
 // POST /api/v1/runs/{id}/actions takes it.
-#define PACELINE_ACTION_REQUEST_FIELDS(FIELD)             \
-  FIELD(std::string, action, "") /* "stop" or "stacks" */ \
+#define PACELINE_ACTION_REQUEST_FIELDS(FIELD)                               \
+  FIELD(std::string, action, "") /* "stop", "stacks" or "checkpoint_now" */ \
   FIELD(int64_t, rank, -1)       /* of "stacks": one rank; -1: all */
 PACELINE_RECORD(ActionRequest, PACELINE_ACTION_REQUEST_FIELDS);
 

@@ -217,6 +217,17 @@ arrow::Result<Response> Api::collectives(const Call& call) {
   return json_response(summary);
 }
 
+arrow::Result<Response> Api::hangs(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
+  return json_response(HangsAnswer{.hangs = run::list_hangs(folder)});
+}
+
+arrow::Result<Response> Api::hang(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
+  ARROW_ASSIGN_OR_RAISE(const run::HangEvidence evidence, run::read_hang(folder, call.part("name")));
+  return json_response(evidence);
+}
+
 arrow::Result<Response> Api::configuration(const Call& call) {
   ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
   ARROW_ASSIGN_OR_RAISE(const views::RunConfiguration configuration, views::run_configuration(folder));
@@ -230,11 +241,15 @@ arrow::Result<ActionAnswer> Api::carry_out(const ActionRequest& request, const t
     ARROW_ASSIGN_OR_RAISE(answer.status, views::stop_run(run, "the dashboard, " + who));
     return answer;
   }
+  if (request.action == "checkpoint_now") {
+    ARROW_RETURN_NOT_OK(views::ask_run_for_checkpoint(run, "the dashboard, " + who));
+    return answer;
+  }
   if (request.action == "stacks") {
     ARROW_ASSIGN_OR_RAISE(answer.workers, views::stacks_of_run(run, request.rank));
     return answer;
   }
-  return arrow::Status::Invalid("there is no action \"", request.action, "\"; there are: stop, stacks");
+  return arrow::Status::Invalid("there is no action \"", request.action, "\"; there are: stop, stacks, checkpoint_now");
 }
 
 arrow::Result<Response> Api::act(const Call& call) {
@@ -257,6 +272,10 @@ arrow::Result<Response> Api::act(const Call& call) {
   record((answer.ok() ? "did " : "failed at ") + what + (answer.ok() ? "" : ": " + answer.status().message()));
   if (answer.ok()) return json_response(*answer);
   const bool has_ended = answer.status().IsIOError() || (answer.status().IsInvalid() && request.action == "stop");
+  if (answer.status().IsInvalid() && request.action == "checkpoint_now") {
+    return problem(409, answer.status().message(),
+                   "ask again when all ranks train, in a loop that asks for such wishes");
+  }
   return has_ended ? problem(409, answer.status().message(), "look at the run: it has ended, or its driver has")
                    : problem(answer.status());
 }

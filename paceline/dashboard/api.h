@@ -41,6 +41,8 @@ class Api {
   arrow::Result<Response> events(const Call& call);
   arrow::Result<Response> checkpoints(const Call& call);
   arrow::Result<Response> collectives(const Call& call);
+  arrow::Result<Response> hangs(const Call& call);
+  arrow::Result<Response> hang(const Call& call);
   arrow::Result<Response> configuration(const Call& call);
   arrow::Result<Response> act(const Call& call);
   arrow::Result<Response> stream(const Call& call);

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "paceline/core/ids.h"
 #include "paceline/core/json.h"
 
 namespace paceline::dashboard {
@@ -50,6 +51,11 @@ struct SchemaOf {
       return schema;
     }
   }
+};
+
+template <class Tag>
+struct SchemaOf<Id<Tag>> {
+  static Json get() { return {{"type", "integer"}}; }
 };
 
 template <class T>

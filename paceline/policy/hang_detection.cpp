@@ -333,13 +333,4 @@ std::vector<Straggler> HangWatch::new_stragglers(const std::vector<RankProgress>
   return fresh;
 }
 
-std::string report_text(const HangVerdict& verdict, const std::vector<RankProgress>& ranks) {
-  std::string text = verdict.text + "\n\n";
-  for (const RankProgress& rank : ranks) {
-    text += "rank " + std::to_string(rank.rank) + " " +
-            (rank.finished ? "has returned from its train loop" : standing_of(rank.progress)) + "\n";
-  }
-  return text;
-}
-
 }  // namespace paceline::policy

@@ -117,7 +117,4 @@ class HangWatch {
   std::set<int64_t> named_stragglers_;
 };
 
-/// The ranks' standing and the verdict, as lines for the evidence folder.
-std::string report_text(const HangVerdict& verdict, const std::vector<RankProgress>& ranks);
-
 }  // namespace paceline::policy

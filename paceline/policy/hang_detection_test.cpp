@@ -573,14 +573,5 @@ TEST(HangWatch, NamesASlowRankOnceInAGroup) {
   EXPECT_THAT(watch.new_stragglers({timed(0, 1), timed(1, 3)}), ElementsAre(Straggler{1, 3, 1}));
 }
 
-TEST(HangWatch, TheReportTellsWhereEveryRankStands) {
-  RankProgress finished = idle_rank(40);
-  finished.rank = 1;
-  finished.finished = true;
-  EXPECT_EQ(report_text({.text = "rank 0 makes no progress"}, {idle_rank(41), finished}),
-            "rank 0 makes no progress\n\nrank 0 is in step 9 (training) for 41 s\nrank 1 has returned from its train "
-            "loop\n");
-}
-
 }  // namespace
 }  // namespace paceline::policy

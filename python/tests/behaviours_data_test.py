@@ -74,7 +74,7 @@ def test_60_a_hang_is_diagnosed_and_fails_the_run(run_config):
         fit(stuck, run_config(debug_config=debug))
     assert caught.value.result.failure_kind is train.FailureKind.HANG
     (report,) = pathlib.Path(caught.value.result.path, "hang").iterdir()
-    assert {"report.txt", "stacks.txt", "progress.json"} <= {file.name for file in report.iterdir()}
+    assert {"report.txt", "stacks.txt", "hang.json", "stacks.jsonl"} <= {file.name for file in report.iterdir()}
     stacks = (report / "stacks.txt").read_text()
     assert "rank 0, process" in stacks and "rank 1, process" in stacks
 

@@ -56,7 +56,7 @@ TEST_F(Diagnosis, ARankThatHangsInUserCodeIsNamedShownAndReplaced) {
   EXPECT_THAT(evidence("stacks.txt"), AllOf(HasSubstr("wait_for_a_lock_of_its_own() (fault_loops.cpp:"),
                                             HasSubstr("rank 0, process "), HasSubstr("rank 1, process ")));
   EXPECT_THAT(evidence("report.txt"), HasSubstr("rank 1 is in "));
-  EXPECT_THAT(evidence("progress.json"), HasSubstr("\"groups\""));
+  EXPECT_THAT(evidence("hang.json"), HasSubstr("\"groups\""));
   EXPECT_EQ(checkpoints().size(), 5u);
   expect_clean(driver);
 }

@@ -1,13 +1,11 @@
 // Watching the ranks' progress: hangs, with evidence before anything is done, and slow ranks.
 
 #include <algorithm>
-#include <fstream>
 
 #include "paceline/controller/event_loop/run_loop_internal.h"
-#include "paceline/core/run_layout.h"
 #include "paceline/policy/failure_text.h"
+#include "paceline/run/hang_evidence.h"
 #include "paceline/stacks/frames_for_user.h"
-#include "paceline/storage/local/durable.h"
 
 namespace paceline::controller {
 
@@ -19,12 +17,6 @@ constexpr double kWatchSeconds = 1.0;
 Duration watch_interval(const DebugConfig& config) {
   const double seconds = std::clamp(config.hang_floor_s / 10, 0.05, kWatchSeconds);
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-}
-
-void write_text(const std::string& path, const std::string& text, Log& log) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) log.warning("evidence of a hang could not be written to " + path);
 }
 
 }  // namespace
@@ -87,28 +79,16 @@ void RunLoop::watch() {
   });
 }
 
-// Gives the folder, "" if it could not be made.
+// Gives the folder, "" if there is none.
 std::string RunLoop::write_evidence(const HangVerdict& verdict, const std::vector<RankProgress>& ranks,
                                     const std::vector<stacks::WorkerStacks>& found) {
-  const std::string name = std::string(run_layout::kHangs) + "/" + paceline::to_string(parts_.clock.now());
-  std::string folder = request_.run_folder + "/" + name;
-  const arrow::Status made = storage::make_folders_below(request_.run_folder, name);
-  if (!made.ok()) {
-    books_.log().warning("evidence of a hang could not be written: " + made.message());
-    return "";
-  }
-  Json progress = Json::array();
-  for (const RankProgress& rank : ranks) {
-    Json one = rank.progress;
-    one["rank"] = rank.rank;
-    progress.push_back(std::move(one));
-  }
-  std::string stacks;
-  for (const stacks::WorkerStacks& worker : found) stacks += to_text(worker) + "\n";
-  write_text(folder + "/" + run_layout::kHangReport, report_text(verdict, ranks), books_.log());
-  write_text(folder + "/" + run_layout::kHangProgress, encode_json(progress) + "\n", books_.log());
-  write_text(folder + "/" + run_layout::kHangStacks, stacks, books_.log());
-  return folder;
+  const auto kept = run::keep_hang(
+      request_.run_folder,
+      {.hang = run::found_hang(paceline::to_string(parts_.clock.now()), state().attempt.value, verdict, ranks),
+       .workers = found});
+  if (kept.ok()) return *kept;
+  books_.log().warning("evidence of a hang could not be written: " + kept.status().message());
+  return "";
 }
 
 }  // namespace paceline::controller

@@ -1,6 +1,6 @@
 // The server's interface, /api/v1. Addresses are relative, so that the pages work under any prefix of a reverse proxy.
 import { Problem, problemOf, problemOfFailure } from "./problem.ts";
-import type { Collectives, LogRange, LogStream, MetricsJson } from "./views.ts";
+import type { Collectives, Hang, HangEvidence, LogRange, LogStream, MetricsJson } from "./views.ts";
 import type { RunConfiguration, RunEvent, RunList, RunView, SessionInfo, WorkerStacks } from "./views.ts";
 import { session } from "./session.ts";
 
@@ -106,6 +106,19 @@ export function fetchConfiguration(id: string): Promise<RunConfiguration> {
 
 export function fetchCollectives(id: string): Promise<Collectives> {
   return request(runPath(id, "/collectives"));
+}
+
+export async function fetchHangs(id: string): Promise<Hang[]> {
+  return (await request<{ hangs: Hang[] }>(runPath(id, "/hangs"))).hangs;
+}
+
+export function fetchHang(id: string, name: string): Promise<HangEvidence> {
+  return request(runPath(id, `/hangs/${encodeURIComponent(name)}`));
+}
+
+/** Asks the train loops of a live run to save a checkpoint. */
+export function askForCheckpoint(id: string): Promise<unknown> {
+  return post(runPath(id, "/actions"), { action: "checkpoint_now" });
 }
 
 /** Asks a live run to stop; its checkpoints stay. */

@@ -251,6 +251,40 @@ export interface ThreadStack {
   problem: string;
 }
 
+/** How a rank stood when the run hung. */
+export interface HangRank {
+  rank: number;
+  finished: boolean;
+  standing: string;
+  progress: {
+    step: number;
+    phase: string;
+    idle_s: number;
+    longest_pause_s: number;
+    groups: { group: number; begun: number; done: number; collective: string }[];
+  };
+}
+
+export interface Hang {
+  /** When, as the name of its folder. */
+  name: string;
+  /** 0: not known. */
+  attempt: number;
+  text: string;
+  suspects: number[];
+  witness: number;
+  certain: boolean;
+  deadlock: boolean;
+  ranks: HangRank[];
+}
+
+export interface HangEvidence {
+  hang: Hang;
+  workers: WorkerStacks[];
+  /** As text, where there are no `workers`. */
+  stacks: string;
+}
+
 /** A line of `paceline stacks RUN --json`. */
 export interface WorkerStacks {
   worker: number;

@@ -9,6 +9,7 @@ import { useSession } from "../shell/session_page.tsx";
 import { StateBadge } from "../shell/state_badge.tsx";
 import { Ago, Time, useNow } from "../shell/time.tsx";
 import { printable } from "../text/printable.ts";
+import { CheckpointDialog } from "./checkpoint_dialog.tsx";
 import { ErrorText } from "./error_text.tsx";
 import { driverOf, whyNotLive } from "./run_driver.ts";
 import { StacksDialog } from "./stacks_dialog.tsx";
@@ -67,7 +68,7 @@ function Facts({ run, now }: { run: RunView; now: number }) {
 }
 
 function Actions({ id, run, onChanged }: { id: string; run: RunView; onChanged: () => void }) {
-  const [open, setOpen] = useState<"" | "stop" | "stacks">("");
+  const [open, setOpen] = useState<"" | "stop" | "stacks" | "checkpoint">("");
   const { info } = useSession();
   const reason = info?.read_only ? "This dashboard is read-only: it changes nothing." : whyNotLive(run);
   const close = () => setOpen("");
@@ -76,10 +77,14 @@ function Actions({ id, run, onChanged }: { id: string; run: RunView; onChanged: 
       <button type="button" disabled={reason !== ""} title={reason} onClick={() => setOpen("stacks")}>
         Stacks
       </button>
+      <button type="button" disabled={reason !== ""} title={reason} onClick={() => setOpen("checkpoint")}>
+        Checkpoint now…
+      </button>
       <button type="button" class="danger" disabled={reason !== ""} title={reason} onClick={() => setOpen("stop")}>
         Stop…
       </button>
       {open === "stacks" && <StacksDialog id={id} run={run} onClose={close} />}
+      {open === "checkpoint" && <CheckpointDialog id={id} run={run} onClose={close} />}
       {open === "stop" && <StopDialog id={id} run={run} onClose={close} onStopped={onChanged} />}
     </div>
   );

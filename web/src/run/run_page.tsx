@@ -13,6 +13,7 @@ import { Configuration } from "./configuration.tsx";
 import { ControllerLog } from "./controller_log.tsx";
 import { Datasets } from "./datasets.tsx";
 import { Events } from "./events.tsx";
+import { Hangs } from "./hangs.tsx";
 import { MetricCharts } from "./metric_charts.tsx";
 import { driverOf } from "./run_driver.ts";
 import { useRun } from "./live_run.ts";
@@ -31,6 +32,7 @@ const SECTIONS: Section[] = [
   { key: "checkpoints", title: "Checkpoints", count: (run) => run.checkpoints.length },
   { key: "data", title: "Data", count: (run) => run.datasets.length },
   { key: "collectives", title: "Collectives" },
+  { key: "hangs", title: "Hangs" },
   { key: "events", title: "Events" },
   { key: "controller", title: "Controller log" },
   { key: "configuration", title: "Configuration" },
@@ -59,6 +61,8 @@ function SectionContent({ id, run, parameters }: { id: string; run: RunView; par
       return <Datasets run={run} />;
     case "collectives":
       return <CollectivesSection id={id} run={run} />;
+    case "hangs":
+      return <Hangs id={id} run={run} parameters={parameters} />;
     case "events":
       return <Events id={id} run={run} />;
     case "controller":

@@ -1,0 +1,68 @@
+// Stacks of workers: ranks that stand at the same place shown once, their main threads first.
+import type { WorkerStacks } from "../api/views.ts";
+import { rangesText } from "../format/number.ts";
+import { printable } from "../text/printable.ts";
+import { type StackGroup, frameText, stackGroups } from "./stack_groups.ts";
+
+function ranksText(ranks: number[]): string {
+  const given = ranks.filter((rank) => rank >= 0);
+  if (given.length === 0) return "a worker without a rank";
+  return `${given.length === 1 ? "rank" : "ranks"} ${rangesText(given)}`;
+}
+
+function Group({ group, isOpen }: { group: StackGroup; isOpen: boolean }) {
+  return (
+    <details open={isOpen} class="stack">
+      <summary>
+        <strong>{ranksText(group.ranks)}</strong> thread <code>{printable(group.thread)}</code>
+        <span class="quiet"> {printable(group.frames[0] ? frameText(group.frames[0]) : group.problem)}</span>
+      </summary>
+      <ol class="frames">
+        {group.frames.map((frame, index) => (
+          <li key={index} class={frame.inlined ? "inlined" : ""}>
+            <code>{printable(frame.function || `in ${frame.module || "unknown code"}`)}</code>
+            {frame.file && <span class="quiet number"> {printable(`${frame.file}:${frame.line}`)}</span>}
+          </li>
+        ))}
+      </ol>
+      {group.problem && <p class="quiet">{printable(group.problem)}</p>}
+    </details>
+  );
+}
+
+function PythonStacks({ workers }: { workers: WorkerStacks[] }) {
+  const withPython = workers.filter((worker) => worker.stacks.python !== "");
+  const problem = workers.find((worker) => worker.stacks.python_problem !== "")?.stacks.python_problem;
+  return (
+    <>
+      {withPython.map((worker) => (
+        <details key={worker.worker} class="stack" open>
+          <summary>
+            <strong>{ranksText([worker.rank])}</strong> in Python
+          </summary>
+          <pre class="frames">{printable(worker.stacks.python)}</pre>
+        </details>
+      ))}
+      {withPython.length === 0 && problem && <p class="quiet">No Python frames: {printable(problem)}</p>}
+    </>
+  );
+}
+
+export function StackList({ workers }: { workers: WorkerStacks[] }) {
+  const groups = stackGroups(workers);
+  const mains = groups.filter((group) => group.isMain);
+  const others = groups.filter((group) => !group.isMain);
+  return (
+    <>
+      <PythonStacks workers={workers} />
+      {mains.length > 0 && <h3>Main threads</h3>}
+      {mains.map((group, index) => (
+        <Group key={index} group={group} isOpen={index < 4} />
+      ))}
+      {others.length > 0 && <h3>Other threads</h3>}
+      {others.map((group, index) => (
+        <Group key={index} group={group} isOpen={false} />
+      ))}
+    </>
+  );
+}

@@ -340,6 +340,7 @@ rpc::ProcessProgress Process::progress() const {
   progress.longest_pause_s = in_seconds(reading.longest_pause);
   progress.steps_timed = reading.steps_timed;
   progress.step_s = in_seconds(reading.step_time);
+  progress.spent = reading.spent;
   for (const GroupReading& group : reading.groups) {
     progress.groups.push_back(
         {.group = group.group, .begun = group.begun, .done = group.done, .collective = to_string(group.oldest)});
@@ -369,6 +370,7 @@ void Process::fill_progress(Message& message) const {
   message.step = reading.step;
   message.phase = reading.phase;
   if constexpr (requires { message.cut_off; }) message.cut_off = reading.cut_off;
+  if constexpr (requires { message.spent; }) message.spent = reading.spent;
 }
 
 }  // namespace paceline::agent

@@ -26,6 +26,7 @@ Json worker_json(const RunState& state, const LiveStatus& live, const Worker& wo
     json["phase_s"] = progress->second.phase_s;
     json["standing"] = standing_of(progress->second);
     json["step_s"] = progress->second.step_s;
+    json["spent"] = progress->second.spent;
     const auto slow = std::ranges::find(live.stragglers, worker.rank, &Straggler::rank);
     if (slow != live.stragglers.end()) json["slow"] = slow->step_s / slow->median_s;
   }

@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-constexpr uint32_t kProgressVersion = 7;
+constexpr uint32_t kProgressVersion = 8;
 // Steps over which a step's time is averaged.
 constexpr int64_t kAveragedSteps = 20;
 constexpr auto kRelaxed = std::memory_order_relaxed;
@@ -20,6 +20,40 @@ constexpr int64_t kNotShown = 0;
 
 ProgressWord& word_in(const SharedMemory& memory) {
   return *reinterpret_cast<ProgressWord*>(memory.bytes().data());
+}
+
+double& place_of(Phase phase, TimeSpent& spent) {
+  switch (phase) {
+    case Phase::training:
+    case Phase::backward:
+    case Phase::program:
+      return spent.compute_s;
+    case Phase::data:
+      return spent.data_s;
+    case Phase::collective:
+      return spent.collectives_s;
+    case Phase::checkpoint:
+    case Phase::report:
+      return spent.checkpoint_s;
+    case Phase::starting:
+      return spent.starting_s;
+    default:
+      return spent.other_s;
+  }
+}
+
+// `since`: the beginning of the phase that goes on.
+TimeSpent time_spent(const ProgressWord& word, Phase phase, Duration since) {
+  TimeSpent spent;
+  const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
+  for (size_t number = 0; number < ProgressWord::kPhases; ++number) {
+    place_of(static_cast<Phase>(number), spent) += seconds(Duration{word.spent_ns[number].load(kRelaxed)});
+  }
+  if (phase != Phase::ended) place_of(phase, spent) += seconds(since);
+  const double waited = std::min(spent.compute_s, seconds(Duration{word.waited_ns.load(kRelaxed)}));
+  spent.compute_s -= waited;
+  spent.collectives_s += waited;
+  return spent;
 }
 
 }  // namespace
@@ -58,8 +92,11 @@ void Progress::note_sign(int64_t now) {
 }
 
 void Progress::set_phase(Phase phase) {
-  word().phase_start_ns.store(note_sign(), kRelaxed);
-  word().phase.store(static_cast<uint32_t>(phase), std::memory_order_release);
+  ProgressWord& word = this->word();
+  const int64_t now = note_sign();
+  const int64_t start = word.phase_start_ns.exchange(now, kRelaxed);
+  if (start != 0) word.spent_ns[word.phase.load(kRelaxed)].fetch_add(now - start, kRelaxed);
+  word.phase.store(static_cast<uint32_t>(phase), std::memory_order_release);
 }
 
 void Progress::set_step(int64_t step) {
@@ -185,7 +222,10 @@ void GroupProgress::end_collective(CollectiveHandle handle, bool has_failed) {
   const int64_t more = raise_begun(handle.number);  // nobody has waited for it
   if (word_ != nullptr) word_->done.fetch_add(1, kRelaxed);
   if (word.under_way.fetch_add(more - 1, kRelaxed) != 1 || more > 0) return;
-  word.step_wait_ns.fetch_add(now - word.collective_start_ns.load(kRelaxed), kRelaxed);
+  const int64_t waited = now - word.collective_start_ns.load(kRelaxed);
+  word.step_wait_ns.fetch_add(waited, kRelaxed);
+  const Phase phase = progress_->phase();
+  if (phase == Phase::training || phase == Phase::backward) word.waited_ns.fetch_add(waited, kRelaxed);
 }
 
 // To `number` at least; says by how much.
@@ -231,6 +271,7 @@ ProgressReading ProgressReader::read(Duration monotonic) const {
   reading.longest_pause = Duration{word.longest_pause_ns.load(kRelaxed)};
   reading.steps_timed = word.steps_timed.load(kRelaxed);
   reading.step_time = Duration{word.step_ns.load(kRelaxed)};
+  reading.spent = time_spent(word, reading.phase, reading.in_phase);
   reading.cut_off = word.cut_off.load(kRelaxed);
   for (const GroupWord& group : word.groups) {
     GroupReading one{.group = group.group.load(std::memory_order_acquire)};

@@ -20,6 +20,7 @@
 #include "paceline/core/clock.h"
 #include "paceline/core/collective_ledger.h"
 #include "paceline/core/posix/shared_memory.h"
+#include "paceline/core/record.h"
 
 namespace paceline {
 
@@ -53,6 +54,16 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Phase, {{Phase::unknown, ""},
 /// "training", "checkpoint", …; "" for unknown.
 std::string to_string(Phase phase);
 
+// What a process's training thread has spent its time on, in seconds.
+#define PACELINE_TIME_SPENT_FIELDS(FIELD)                                                                     \
+  FIELD(double, compute_s, 0.0)     /* in the train loop, outside of all that follows */                      \
+  FIELD(double, data_s, 0.0)        /* waiting for batches */                                                 \
+  FIELD(double, collectives_s, 0.0) /* waiting in collectives that nothing else was done beside, or nearly */ \
+  FIELD(double, checkpoint_s, 0.0)  /* saving, and waiting in report() */                                     \
+  FIELD(double, starting_s, 0.0)    /* before the train loop */                                               \
+  FIELD(double, other_s, 0.0)       /* validating, failing, ending */
+PACELINE_RECORD(TimeSpent, PACELINE_TIME_SPENT_FIELDS);
+
 /// The collectives of one group. Of several groups they come in another order on each rank.
 struct GroupWord {
   static constexpr size_t kRecent = 256;
@@ -67,14 +78,17 @@ struct GroupWord {
 /// Layout of the shared memory; a version in front keeps agents and processes of other builds apart.
 struct ProgressWord {
   static constexpr size_t kGroups = 32;
+  static constexpr size_t kPhases = static_cast<size_t>(Phase::unknown) + 1;
 
   std::atomic<uint32_t> version;
   std::atomic<uint32_t> phase;
   std::atomic<int64_t> step;
   std::atomic<int64_t> phase_start_ns;
-  std::atomic<int64_t> sign_ns;           // the last sign of progress
-  std::atomic<int64_t> marks;             // steps and reports
-  std::atomic<int64_t> longest_pause_ns;  // between two signs of progress, since the first mark
+  std::array<std::atomic<int64_t>, kPhases> spent_ns;  // in each phase, but the one that goes on
+  std::atomic<int64_t> waited_ns;                      // in collectives, in phases that say otherwise
+  std::atomic<int64_t> sign_ns;                        // the last sign of progress
+  std::atomic<int64_t> marks;                          // steps and reports
+  std::atomic<int64_t> longest_pause_ns;               // between two signs of progress, since the first mark
   std::atomic<int64_t> step_start_ns;
   std::atomic<int64_t> step_wait_ns;  // in this step
   std::atomic<int64_t> steps_timed;
@@ -112,6 +126,7 @@ struct ProgressReading {
   Duration longest_pause{};  // between two signs of progress, since the first step or report
   int64_t steps_timed = 0;
   Duration step_time{};              // average of about the last 20 steps, without waiting in collectives
+  TimeSpent spent;                   // up to now
   bool cut_off = false;              // the process ended itself, because its channel to the agent was gone
   std::vector<GroupReading> groups;  // by number; those that are gone too, until others take their places
 };

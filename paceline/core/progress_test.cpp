@@ -83,6 +83,43 @@ TEST_F(ProgressTest, AStepsTimeIsWithoutWaitingInCollectives) {
   EXPECT_EQ(read().steps_timed, 3);  // neither the first nor the one that runs
 }
 
+TEST_F(ProgressTest, TimeIsSpentOnWhatThePhasesSay) {
+  clock_.advance(seconds(3));
+  progress_.set_phase(Phase::training);
+  clock_.advance(seconds(5));
+  progress_.set_phase(Phase::data);
+  clock_.advance(seconds(2));
+  progress_.set_phase(Phase::backward);
+  clock_.advance(seconds(1));
+  progress_.set_phase(Phase::collective);
+  clock_.advance(seconds(4));
+  progress_.set_phase(Phase::checkpoint);
+  clock_.advance(seconds(7));
+  const TimeSpent expected{.compute_s = 6, .data_s = 2, .collectives_s = 4, .checkpoint_s = 7, .starting_s = 3};
+  EXPECT_EQ(read().spent, expected);
+  progress_.set_phase(Phase::ended);
+  clock_.advance(seconds(100));
+  EXPECT_EQ(read().spent, expected);
+}
+
+TEST_F(ProgressTest, WaitingInCollectivesOfABackwardIsNotComputing) {
+  const auto group = progress_.add_group();
+  progress_.set_phase(Phase::backward);
+  const CollectiveCall call{Collective::all_reduce, ElementType::float32, 8};
+  const auto first = group->begin_collective(call);
+  clock_.advance(seconds(10));  // beside it
+  const auto last = group->begin_collective(call);
+  clock_.advance(seconds(2));
+  group->end_collective(first);
+  group->end_collective(last);
+  EXPECT_EQ(read().spent, (TimeSpent{.compute_s = 10, .collectives_s = 2}));
+  progress_.set_phase(Phase::collective);
+  const auto own = group->begin_collective(call);
+  clock_.advance(seconds(3));
+  group->end_collective(own);  // counted once
+  EXPECT_EQ(read().spent, (TimeSpent{.compute_s = 10, .collectives_s = 5}));
+}
+
 TEST_F(ProgressTest, TheOldestCollectiveIsTheOneThatIsWaitedFor) {
   const auto group = progress_.add_group();
   EXPECT_EQ(read().groups, (std::vector<GroupReading>{{.group = 1}}));

@@ -33,6 +33,8 @@ inline constexpr const char* kCollectives = "collectives";
 /// In it, before the attempt's number, and in that folder, before the rank.
 inline constexpr const char* kAttemptOfCollectives = "attempt_";
 inline constexpr const char* kRankOfCollectives = "rank_";
+/// What the ranks of each attempt have spent their time on (run/time_spent.h).
+inline constexpr const char* kTimeSpent = "time_spent.json";
 /// A folder per hang that was found (docs/diagnosis.md).
 inline constexpr const char* kHangs = "hang";
 /// In such a folder.

@@ -177,6 +177,7 @@ using AllGroupCounts = std::vector<GroupCounts>;
   FIELD(double, longest_pause_s, 0.0)                                                                   \
   FIELD(int64_t, steps_timed, 0)                                                                        \
   FIELD(double, step_s, 0.0)                                                                            \
+  FIELD(TimeSpent, spent, {})                                                                           \
   FIELD(AllGroupCounts, groups, {})                                                                     \
   FIELD(double, started, 0.0) /* of core/posix/process_usage.h, as the next two; 0 when it has ended */ \
   FIELD(double, cpu_s, 0.0)                                                                             \

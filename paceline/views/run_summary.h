@@ -24,6 +24,18 @@ PACELINE_RECORD(AttemptSummary, PACELINE_ATTEMPT_SUMMARY_FIELDS);
 
 using AttemptSummaries = std::vector<AttemptSummary>;
 
+// What the ranks' time went into, of all attempts: seconds times ranks (core/progress.h, TimeSpent).
+#define PACELINE_GOODPUT_FIELDS(FIELD)                                                    \
+  FIELD(double, compute_s, 0.0)                                                           \
+  FIELD(double, data_s, 0.0)                                                              \
+  FIELD(double, collectives_s, 0.0)                                                       \
+  FIELD(double, checkpoint_s, 0.0)                                                        \
+  FIELD(double, starting_s, 0.0)                                                          \
+  FIELD(double, restart_s, 0.0) /* between one attempt and the next, and starting that */ \
+  FIELD(double, other_s, 0.0)                                                             \
+  FIELD(double, share, 0.0) /* of computing; 0 where nothing is known */
+PACELINE_RECORD(Goodput, PACELINE_GOODPUT_FIELDS);
+
 // One run as the commands show it. Times are seconds since the Unix epoch.
 #define PACELINE_RUN_SUMMARY_FIELDS(FIELD)                                                                  \
   FIELD(std::string, id, "") /* run_id() */                                                                 \
@@ -44,6 +56,7 @@ using AttemptSummaries = std::vector<AttemptSummary>;
   FIELD(Json, metrics, Json::object()) /* of that report */                                                 \
   /* a live controller's account (controller/status.h), else those of the last attempt */                   \
   FIELD(Json, workers, Json::array())                                                                       \
+  FIELD(Goodput, goodput, {})                                                                               \
   FIELD(std::vector<DatasetFigures>, datasets, {}) /* as its data process has them */                       \
   FIELD(std::vector<std::string>, waits_for, {})   /* who has to catch up in a live run: a sentence each */ \
   FIELD(std::string, error, "")

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "paceline/checkpoint/store.h"
 #include "paceline/cli/table.h"
@@ -61,6 +64,28 @@ void write_attempt(const AttemptSummary& attempt, bool live, std::ostream& text)
   text << "\n";
 }
 
+// "  time         81 % computing, 12 % data, 7 % starting": of all ranks, the largest first.
+void write_goodput(const Goodput& goodput, std::ostream& text) {
+  std::vector<std::pair<double, const char*>> parts = {{goodput.compute_s, "computing"},
+                                                       {goodput.data_s, "data"},
+                                                       {goodput.collectives_s, "collectives"},
+                                                       {goodput.checkpoint_s, "checkpoints"},
+                                                       {goodput.starting_s, "starting"},
+                                                       {goodput.restart_s, "restarting"},
+                                                       {goodput.other_s, "other"}};
+  double all = 0;
+  for (const auto& [seconds, what] : parts) all += seconds;
+  if (all <= 0) return;
+  std::ranges::stable_sort(parts, std::greater(), &std::pair<double, const char*>::first);
+  constexpr double kLeastShown = 0.005;
+  text << "  time         ";
+  for (const auto& [seconds, what] : parts) {
+    if (seconds / all < kLeastShown) break;
+    text << (&what == &parts.front().second ? "" : ", ") << percent_text(seconds / all) << " " << what;
+  }
+  text << "\n";
+}
+
 double waited_share(const RankFigures& rank) {
   return rank.open_s > 0 ? rank.waited_s / rank.open_s : 0;
 }
@@ -112,6 +137,7 @@ std::string to_text(const RunSummary& run) {
   for (const std::string& one : run.waits_for) text << "  waits        " << one << "\n";
   for (const AttemptSummary& attempt : run.attempts) write_attempt(attempt, run.live, text);
   for (const Json& worker : run.workers) write_worker(worker, text);
+  write_goodput(run.goodput, text);
   for (const DatasetFigures& dataset : run.datasets) write_dataset(dataset, text);
   for (const auto& kept : run.checkpoints) {
     text << "  checkpoint   " << checkpoint::folder_name(kept.name, kept.report) << "  "

@@ -8,6 +8,7 @@
 #include "paceline/core/clock.h"
 #include "paceline/run/reader.h"
 #include "paceline/run/recorded_run_fixture.h"
+#include "paceline/run/time_spent.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/metrics_history.h"
 
@@ -122,6 +123,23 @@ TEST(RunSummary, ALiveRunTellsWhereItsWorkersAre) {
   EXPECT_THAT(text, HasSubstr("rank 1       training, process 79 on , phase report\n")) << "it has no steps";
   EXPECT_THAT(text, HasSubstr("rank ?       starting, process 78 on local\n"));
   EXPECT_THAT(text, HasSubstr("report 4     loss 0.125\n"));
+}
+
+TEST(RunSummary, TellsWhatTheTimeOfAllRanksWentInto) {
+  const TemporaryFolder folder;
+  run::RecordedRun recorder(folder.path());
+  recorder.train();
+  ASSERT_TRUE(
+      run::keep_time_spent(folder.path(), {{.attempt = 1, .workers = 1, .spent = {.compute_s = 30, .starting_s = 10}},
+                                           {.attempt = 2, .workers = 1, .spent = {.starting_s = 5, .other_s = 0.1}}})
+          .ok());
+  RunSummary run = summary_of(run::read_run_folder(folder.path()).ValueOrDie());
+  run.goodput.restart_s = 5;  // the attempts of the recording follow each other in hours
+  EXPECT_THAT(to_text(run), HasSubstr("  time         67 % computing, 22 % starting, 11 % restarting\n"));
+  add_live_status({{"workers", {{{"rank", 0}, {"spent", {{"compute_s", 10.0}, {"data_s", 49.9}}}}}}}, run);
+  EXPECT_THAT(to_text(run), HasSubstr("  time         48 % data, 38 % computing, 10 % starting, 5 % restarting\n"));
+  EXPECT_NEAR(run.goodput.share, 0.38, 0.01);
+  EXPECT_THAT(to_text(RunSummary{}), Not(HasSubstr("  time ")));
 }
 
 TEST(RunSummary, TheAttemptOfALiveRunHasLastedUntilNow) {

@@ -131,12 +131,23 @@ void RunLoop::receive_exit(const Worker& worker, const rpc::Envelope& envelope) 
   const auto exited = unpacked<rpc::ProcessExited>(envelope);
   keep_collectives(worker, envelope.bytes, /*has_ended=*/true);
   lose_for_checkpoint(worker);
+  note_time_spent(worker, exited.end.spent);
   const ReportBook* const book = books_.book();
   const int64_t last_report = book != nullptr && worker.rank >= 0 ? book->last_report(worker.rank) : 0;
   const AwaitedReport awaited = books_.awaited_of(worker.rank, /*is_gone=*/true);
   // Of a program that shows no phases nothing else says that it ended for want of another.
   if (exited.end.phase == Phase::program && !exited.end.status.ended_by_paceline) note_unreachable_nodes();
   feed(WorkerExited{worker.id, exited.end, last_report, awaited.report, awaited.has_checkpoint});
+}
+
+// Written with each: that costs less than starting a worker did.
+void RunLoop::note_time_spent(const Worker& worker, const TimeSpent& spent) {
+  if (worker.rank < 0 || !books_.is_ours()) return;
+  if (!times_) times_ = run::read_time_spent(request_.run_folder);  // of earlier drivers
+  if (const auto live = live_.progress.find(worker.id); live != live_.progress.end()) live->second.spent = {};
+  run::add(state().attempt.value, spent, *times_);
+  const arrow::Status kept = run::keep_time_spent(request_.run_folder, *times_);
+  if (!kept.ok()) books_.log().warning(kept.message());
 }
 
 void RunLoop::receive(PublishDone& incoming) {

@@ -29,6 +29,7 @@
 #include "paceline/core/rotating_log.h"
 #include "paceline/policy/hang_detection.h"
 #include "paceline/rpc/key_value_table.h"
+#include "paceline/run/time_spent.h"
 #include "paceline/stacks/profile.h"
 #include "paceline/stacks/stack.h"
 
@@ -165,6 +166,7 @@ class RunLoop final : private Crew {
   void tell_taken();
   void receive_failed(const policy::Worker& worker, const rpc::Envelope& envelope);
   void receive_exit(const policy::Worker& worker, const rpc::Envelope& envelope);
+  void note_time_spent(const policy::Worker& worker, const TimeSpent& spent);
   void receive_from_process(const policy::Worker& worker, rpc::Envelope& envelope);
   void receive_progress(size_t agent, const rpc::Envelope& envelope);
   void ask_progress(Question question);
@@ -268,6 +270,7 @@ class RunLoop final : private Crew {
   rpc::KeyValueTable table_;
   VersionCheck versions_;
   LiveStatus live_;
+  std::optional<run::AttemptTimes> times_;         // once a worker has ended
   std::map<WorkerId, int64_t> taken_;              // reports in the books of which their worker has not been told
   std::map<WorkerId, int64_t> unanswered_bytes_;   // of reports in the books, behind the last in taken_
   std::optional<StandardOutput> standard_output_;  // none: the terminal shows what workers write there

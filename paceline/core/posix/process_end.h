@@ -13,15 +13,16 @@
 namespace paceline {
 
 // The end of a process.
-#define PACELINE_PROCESS_END_FIELDS(FIELD)                                                                 \
-  FIELD(ExitStatus, status, {})                                                                            \
-  FIELD(std::vector<std::string>, last_lines, {}) /* that it wrote */                                      \
-  FIELD(std::string, log_file, "")                /* has all that it wrote, "" for none */                 \
-  FIELD(int64_t, step, 0)                         /* the last that it noted of its progress */             \
-  FIELD(Phase, phase, Phase::unknown)             /* the last that it noted of its progress */             \
-  FIELD(bool, cut_off, false)                     /* it ended itself: its channel to the agent was gone */ \
-  FIELD(MemoryFacts, memory, {})                  /* of a kill */                                          \
-  FIELD(std::optional<CrashFacts>, crash, {})     /* of a crash */
+#define PACELINE_PROCESS_END_FIELDS(FIELD)                                                             \
+  FIELD(ExitStatus, status, {})                                                                        \
+  FIELD(std::vector<std::string>, last_lines, {}) /* that it wrote */                                  \
+  FIELD(std::string, log_file, "")                /* has all that it wrote, "" for none */             \
+  FIELD(int64_t, step, 0)                         /* the last that it noted of its progress */         \
+  FIELD(Phase, phase, Phase::unknown)             /* the last that it noted of its progress */         \
+  FIELD(TimeSpent, spent, {})                                                                          \
+  FIELD(bool, cut_off, false)                 /* it ended itself: its channel to the agent was gone */ \
+  FIELD(MemoryFacts, memory, {})              /* of a kill */                                          \
+  FIELD(std::optional<CrashFacts>, crash, {}) /* of a crash */
 PACELINE_RECORD(ProcessEnd, PACELINE_PROCESS_END_FIELDS);
 
 }  // namespace paceline

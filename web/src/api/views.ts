@@ -121,6 +121,19 @@ export interface Dataset {
 }
 
 /** What `paceline show RUN --json` tells. */
+/** Seconds that all ranks together have spent. */
+export interface Goodput {
+  compute_s: number;
+  data_s: number;
+  collectives_s: number;
+  checkpoint_s: number;
+  starting_s: number;
+  restart_s: number;
+  other_s: number;
+  /** Of computing; 0 where nothing is known. */
+  share: number;
+}
+
 export interface RunView {
   id: string;
   name: string;
@@ -139,6 +152,7 @@ export interface RunView {
   report: number;
   metrics: Metrics;
   workers: Worker[];
+  goodput: Goodput;
   datasets: Dataset[];
   waits_for: string[];
   error: string;

@@ -13,6 +13,7 @@ import { Configuration } from "./configuration.tsx";
 import { ControllerLog } from "./controller_log.tsx";
 import { Datasets } from "./datasets.tsx";
 import { Events } from "./events.tsx";
+import { GoodputBar } from "./goodput.tsx";
 import { Hangs } from "./hangs.tsx";
 import { MetricCharts } from "./metric_charts.tsx";
 import { driverOf } from "./run_driver.ts";
@@ -94,6 +95,7 @@ export function RunPage({ id, parameters }: { id: string; parameters: Parameters
         <>
           <RunHeader id={id} run={run} onChanged={onChanged} />
           <Attempts run={run} />
+          <GoodputBar run={run} />
           <Sections id={id} run={run} tab={tab} />
           <section aria-label={SECTIONS.find((one) => one.key === tab)?.title ?? "Metrics"}>
             <SectionContent id={id} run={run} parameters={parameters} />

@@ -16,6 +16,17 @@ constexpr const char* kText = "text";
 
 }  // namespace
 
+std::string for_want_of(const std::vector<int64_t>& missing) {
+  std::string text;
+  for (size_t i = 0; i < missing.size(); ++i) {
+    text += (i > 0                 ? ", "
+             : missing.size() == 1 ? " for want of rank "
+                                   : " for want of ranks ") +
+            std::to_string(missing[i]);
+  }
+  return text;
+}
+
 std::string FirstFailure::encode(size_t most_bytes) const {
   std::string shown = text;
   std::vector<int64_t> ranks = missing;
@@ -43,13 +54,8 @@ std::exception_ptr FirstFailure::as_thrown() const {
 }
 
 std::exception_ptr FirstFailure::as_told(int64_t rank, int64_t world_size) const {
-  std::string told = "a collective failed on rank " + std::to_string(rank) + " of " + std::to_string(world_size);
-  for (size_t i = 0; i < missing.size(); ++i) {
-    told += (i > 0                 ? ", "
-             : missing.size() == 1 ? " for want of rank "
-                                   : " for want of ranks ") +
-            std::to_string(missing[i]);
-  }
+  std::string told = "a collective failed on rank " + std::to_string(rank) + " of " + std::to_string(world_size) +
+                     for_want_of(missing);
   told += "; the first failure of the group: " + text;
   return FirstFailure{.missing = missing, .text = told}.as_thrown();
 }

@@ -31,6 +31,9 @@ struct FirstFailure {
   std::exception_ptr as_told(int64_t rank, int64_t world_size) const;
 };
 
+/// " for want of ranks 3, 5", for errors; "" for nobody.
+std::string for_want_of(const std::vector<int64_t>& missing);
+
 /// What `failure` says, as it is thrown by this rank's collectives.
 FirstFailure first_failure_in(const std::exception_ptr& failure);
 

@@ -88,8 +88,7 @@ class MessageWork final : public c10d::Work {
       return group->fail(failure, of_.operation, /*is_certain=*/false, missing);
     }
     // Gloo ends all its connections for it: nothing goes on in the group.
-    const std::string peer = of_.peer < 0 ? "any rank" : "rank " + std::to_string(of_.peer);
-    const CollectiveError late("it is not over after " + std::to_string(limit.count()) + " ms, for want of " + peer,
+    const CollectiveError late("it is not over after " + std::to_string(limit.count()) + " ms",
                                CollectiveCause::other_rank);
     return group->fail(late, of_.operation, /*is_certain=*/true, missing);
   }

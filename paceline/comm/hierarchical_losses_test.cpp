@@ -223,7 +223,7 @@ TEST(HierarchicalLosses, AWaitForAMessageMayEndAndNamesWhomItWaitedFor) {
       ADD_FAILURE() << "nothing was sent";
     } catch (const CollectiveError& failure) {
       EXPECT_THAT(failure.what(),
-                  HasSubstr("recv failed on rank 1 of 4: it is not over after 20 ms, for want of rank 2"));
+                  HasSubstr("recv failed on rank 1 of 4 for want of rank 2: it is not over after 20 ms"));
     }
   }
   for (const CollectiveError& failure : failures_without(groups, 1)) {

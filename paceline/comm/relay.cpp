@@ -414,14 +414,14 @@ std::exception_ptr Relay::broken_by(const FirstFailure& first, const std::except
 
 std::exception_ptr Relay::fail(const std::exception& failure, const std::string& name, bool is_certain,
                                const std::vector<int64_t>& missing) {
-  const std::string text = name + " failed on rank " + std::to_string(rank_) + " of " + std::to_string(world_size_) +
-                           ": " + cause_of(failure);
+  const FirstFailure own = {.missing = missing,
+                            .text = name + " failed on rank " + std::to_string(rank_) + " of " +
+                                    std::to_string(world_size_) + for_want_of(missing) + ": " + cause_of(failure)};
   if (!is_certain) {
     return failed(missing.empty() ? std::make_exception_ptr(CollectiveError(text, CollectiveCause::other_rank))
                                   : std::make_exception_ptr(collective::PeerLate(text, missing)),
                   name);
   }
-  const FirstFailure own{.missing = missing, .text = text};
   const std::lock_guard lock(failure_mutex_);
   const std::exception_ptr before = broken();
   return before ? before : broken_by(own, own.as_thrown());

@@ -224,7 +224,7 @@ arrow::Result<Response> Api::hangs(const Call& call) {
 
 arrow::Result<Response> Api::hang(const Call& call) {
   ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
-  ARROW_ASSIGN_OR_RAISE(const run::HangEvidence evidence, run::read_hang(folder, call.part("name")));
+  ARROW_ASSIGN_OR_RAISE(const run::HangEvidence evidence, run::read_hang(folder, call.part("hang")));
   return json_response(evidence);
 }
 

@@ -150,5 +150,28 @@ TEST(Prometheus, HasRunsWithTheirWorkers) {
   EXPECT_THAT(text.text(), Not(HasSubstr("null")));
 }
 
+TEST_F(ApiTest, HangsAreListedAndGivenWithTheirStacks) {
+  const std::string id = finished("mnist");
+  EXPECT_TRUE(get("/api/v1/runs/" + id + "/hangs")["hangs"].empty());
+  const run::FoundHang hang{.name = "2026-11-28T10:00:00Z", .text = "rank 1 makes no progress", .suspects = {1}};
+  ASSERT_TRUE(run::keep_hang(folder("mnist"), {.hang = hang, .workers = {{.worker = 2, .rank = 1}}}).ok());
+  const Json all = get("/api/v1/runs/" + id + "/hangs")["hangs"];
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0]["text"], "rank 1 makes no progress");
+  const Json one = get("/api/v1/runs/" + id + "/hangs/2026-11-28T10:00:00Z");
+  EXPECT_EQ(one["hang"]["suspects"], Json({1}));
+  EXPECT_EQ(one["workers"][0]["rank"], 1);
+  for (const char* name : {"now", "..", "%2e%2e%2fsecret"}) {
+    EXPECT_EQ(ask_in_session("GET", "/api/v1/runs/" + id + "/hangs/" + name).status, 404) << name;
+  }
+}
+
+TEST_F(ApiTest, ARunThatIsOverSavesNoCheckpoint) {
+  const Response refused =
+      ask_in_session("POST", "/api/v1/runs/" + finished("mnist") + "/actions", R"({"action":"checkpoint_now"})");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(refused.body, ::testing::HasSubstr("no worker lives"));
+}
+
 }  // namespace
 }  // namespace paceline::dashboard

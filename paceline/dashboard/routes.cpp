@@ -102,7 +102,7 @@ std::vector<Route> all_routes() {
       {"GET", "/api/v1/runs/{id}/hangs", "hangs",
        "Each time that the run hung: who waited for whom, and how all ranks stood", Needs::session, no_query(), kJson,
        nullptr, schema_of<HangsAnswer>, answer<&Api::hangs>},
-      {"GET", "/api/v1/runs/{id}/hangs/{name}", "hang", "One of them, with the stacks of all workers", Needs::session,
+      {"GET", "/api/v1/runs/{id}/hangs/{hang}", "hang", "One of them, with the stacks of all workers", Needs::session,
        no_query(), kJson, nullptr, schema_of<run::HangEvidence>, answer<&Api::hang>},
       {"GET", "/api/v1/runs/{id}/configuration", "configuration", "What the run was opened with, by its last driver",
        Needs::session, no_query(), kJson, nullptr, schema_of<views::RunConfiguration>, answer<&Api::configuration>},

@@ -54,7 +54,7 @@ FoundHang read_verdict(const std::string& run_folder, const std::string& name) {
   FoundHang hang;
   const auto json = decode_json(storage::read_file(folder + run_layout::kHangVerdict).ValueOr(""));
   try {
-    hang = json.ok() ? json->get<FoundHang>() : hang_in_texts(folder);
+    hang = json.ok() && json->is_object() ? json->get<FoundHang>() : hang_in_texts(folder);
   } catch (const Json::exception&) {
     hang = hang_in_texts(folder);
   }

@@ -41,9 +41,11 @@ inline constexpr const char* kHangProgress = "progress.json";
 inline constexpr const char* kHangStacks = "stacks.txt";
 /// A folder per profile that was asked for (stacks/profile.h).
 inline constexpr const char* kProfiles = "profiles";
-/// In such a folder: a line per process, and all of them for https://www.speedscope.app.
+/// In such a folder: a line per process, all of them for https://www.speedscope.app, and what the profile is
+/// (run/kept_profiles.h).
 inline constexpr const char* kProfileLines = "profile.jsonl";
 inline constexpr const char* kProfileSpeedscope = "profile.speedscope.json";
+inline constexpr const char* kProfileNote = "profile.json";
 /// How far each tracker has come (track/tracker/tracker_feed.h).
 inline constexpr const char* kTrackerPositions = "trackers";
 /// What the built-in trackers write where TrackerConfig.path does not say otherwise.

@@ -89,12 +89,14 @@ TEST_F(OpenApiTest, EveryRouteAnswersAsDescribed) {
       .world_size = 1,
       .reading = {.taken_ns = kStart + 9000, .records = {ended, failed, all_reduce(3), only_called}}};
   ASSERT_TRUE(run::keep_collectives(folder("mnist"), Attempt{2}, kept).ok());
+  const std::string profile = keep_profile(folder("mnist"));
   size_t answered = 0;
   for (const Route& route : routes()) {
     if (route.gives == nullptr || std::string(route.method) != "GET") continue;
     std::string target = route.path;
     if (const size_t at = target.find("{id}"); at != std::string::npos) target.replace(at, 4, id);
     if (const size_t at = target.find("{stream}"); at != std::string::npos) target.replace(at, 8, "controller");
+    if (const size_t at = target.find("{name}"); at != std::string::npos) target.replace(at, 6, profile);
     if (route.name == std::string("metrics")) target += "?names=loss";
     EXPECT_EQ(difference(get(target), route.gives(), ""), "") << target;
     ++answered;

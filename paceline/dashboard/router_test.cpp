@@ -187,6 +187,7 @@ TEST_F(RouterTest, NoAddressLeadsOutOfWhatIsServed) {
     EXPECT_GE(page.status, 400) << name;
     EXPECT_EQ(page.body.find("\"secret\""), std::string::npos);
     EXPECT_GE(ask_in_session("GET", "/api/v1/runs/" + id + "/logs/" + name).status, 400) << name;
+    EXPECT_GE(ask_in_session("GET", "/api/v1/runs/" + id + "/profiles/" + name).status, 400) << name;
     EXPECT_GE(ask_in_session("GET", "/api/v1/runs/" + name).status, 400) << name;
     EXPECT_GE(ask_in_session("GET", "/api/v1/stream?topics=run:" + name).status, 400) << name;
   }
@@ -235,6 +236,10 @@ TEST_F(RouterTest, WithReadOnlyNothingIsChanged) {
   EXPECT_EQ(response.status, 403);
   EXPECT_THAT(problem_in(response)["hint"], HasSubstr("--read-only"));
   EXPECT_THAT(recorded_, Contains(AllOf(HasSubstr("refused \"stop\""), HasSubstr("session 1 from 127.0.0.1"))));
+  for (const char* action : {"stacks", "profile"}) {
+    const std::string body = Json{{"action", action}}.dump();
+    EXPECT_EQ(ask_in_session("POST", "/api/v1/runs/" + id + "/actions", body).status, 403) << action;
+  }
   EXPECT_EQ(get("/api/v1/session")["read_only"], true);
 }
 

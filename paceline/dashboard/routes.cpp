@@ -2,6 +2,7 @@
 
 #include "paceline/dashboard/api.h"
 #include "paceline/dashboard/schema.h"
+#include "paceline/views/profiles.h"
 #include "paceline/views/shown_run.h"
 
 namespace paceline::dashboard {
@@ -101,9 +102,22 @@ std::vector<Route> all_routes() {
        kJson, nullptr, schema_of<views::CollectivesSummary>, answer<&Api::collectives>},
       {"GET", "/api/v1/runs/{id}/configuration", "configuration", "What the run was opened with, by its last driver",
        Needs::session, no_query(), kJson, nullptr, schema_of<views::RunConfiguration>, answer<&Api::configuration>},
+      {"GET", "/api/v1/runs/{id}/profiles", "profiles", "Which profiles the run keeps, the last first", Needs::session,
+       no_query(), kJson, nullptr, schema_of<ProfilesAnswer>, answer<&Api::profiles>},
+      {"GET",
+       "/api/v1/runs/{id}/profiles/{name}",
+       "profile",
+       "A profile as a tree of functions with the samples of each thread",
+       Needs::session,
+       {{"format", "string", "\"speedscope\": in the format of https://www.speedscope.app instead"}},
+       kJson,
+       nullptr,
+       schema_of<views::FlameGraph>,
+       answer<&Api::profile>},
       {"POST", "/api/v1/runs/{id}/actions", "act",
        "\"stop\" asks the run to stop (the third time its workers are killed); \"stacks\" gives what every thread of "
-       "its workers is doing. Refused with --read-only",
+       "its workers is doing; \"profile\" samples them for `seconds`, answers when that is done, and the run keeps it. "
+       "Refused with --read-only",
        Needs::session, no_query(), kJson, schema_of<ActionRequest>, schema_of<ActionAnswer>, answer<&Api::act>},
       {"GET",
        "/api/v1/stream",

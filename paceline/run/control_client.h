@@ -7,6 +7,7 @@
 #include <arrow/result.h>
 
 #include <chrono>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -35,9 +36,10 @@ struct RunProfile {
   std::string problem;  // why they are not
 };
 /// Samples the worker with that rank, or, with -1, all, for so many seconds, and names what was found: `patience` is
-/// for that alone. `who` asks, for the run's log.
+/// for that alone. `who` asks, for the run's log. Cancelled at once when `given_up` says so; the run keeps the profile
+/// all the same.
 arrow::Result<RunProfile> request_profile(const std::string& run_folder, int64_t rank, int64_t seconds,
-                                          const std::string& who,
+                                          const std::string& who, std::stop_token given_up = {},
                                           std::chrono::milliseconds patience = std::chrono::seconds(90));
 
 /// Asks the live run to write its ranks' last collectives into its folder (collectives.h).

@@ -171,6 +171,21 @@ TEST_F(RouterTest, EveryAnswerForbidsWhatPagesNeedNot) {
   }
 }
 
+TEST_F(RouterTest, TheViewerOfProfilesHasAFolderAndAPolicyOfItsOwn) {
+  const Response viewer = ask("GET", "/speedscope/");
+  ASSERT_EQ(viewer.status, 200) << viewer.body;
+  EXPECT_EQ(viewer.body, ask("GET", "/speedscope/index.html").body);
+  EXPECT_NE(viewer.body, ask("GET", "/").body);
+  const auto policies = std::ranges::count(viewer.headers, kPolicyHeader, [](const auto& one) { return one.first; });
+  EXPECT_EQ(policies, 1);
+  EXPECT_THAT(viewer.headers, Contains(Pair(kPolicyHeader, AllOf(HasSubstr("default-src 'self'"),
+                                                                 HasSubstr("script-src 'self' 'wasm-unsafe-eval';")))));
+  EXPECT_THAT(ask("GET", "/").headers, Contains(Pair(kPolicyHeader, Not(HasSubstr("unsafe")))));
+  EXPECT_EQ(ask("GET", "/speedscope/LICENSE.txt").status, 200);
+  EXPECT_EQ(ask("GET", "/speedscope").status, 404);
+  EXPECT_EQ(ask("GET", "/nothing/").status, 404);
+}
+
 TEST_F(RouterTest, NoAddressLeadsOutOfWhatIsServed) {
   const std::string id = finished("mnist");
   testing::write_file(home_ / "secret.txt", "secret");

@@ -5,6 +5,7 @@ import { countText } from "../format/number.ts";
 import { shownState } from "../runs/run_state.ts";
 import { Loading, ProblemNotice } from "../shell/notices.tsx";
 import { type Parameters, runHash } from "../shell/route.ts";
+import { Profiles } from "../profiles/profiles.tsx";
 import { printable } from "../text/printable.ts";
 import { Attempts } from "./attempts.tsx";
 import { Checkpoints } from "./checkpoints.tsx";
@@ -31,6 +32,7 @@ const SECTIONS: Section[] = [
   { key: "checkpoints", title: "Checkpoints", count: (run) => run.checkpoints.length },
   { key: "data", title: "Data", count: (run) => run.datasets.length },
   { key: "collectives", title: "Collectives" },
+  { key: "profiles", title: "Profiles" },
   { key: "events", title: "Events" },
   { key: "controller", title: "Controller log" },
   { key: "configuration", title: "Configuration" },
@@ -59,6 +61,8 @@ function SectionContent({ id, run, parameters }: { id: string; run: RunView; par
       return <Datasets run={run} />;
     case "collectives":
       return <CollectivesSection id={id} run={run} />;
+    case "profiles":
+      return <Profiles id={id} run={run} />;
     case "events":
       return <Events id={id} run={run} />;
     case "controller":

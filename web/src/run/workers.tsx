@@ -10,6 +10,9 @@ import { logsHash } from "../shell/route.ts";
 import { StateBadge } from "../shell/state_badge.tsx";
 import { useNow } from "../shell/time.tsx";
 import { VirtualRows } from "../table/virtual_rows.tsx";
+import { ProfileDialog } from "../profiles/profile_dialog.tsx";
+import { whyNoProfile } from "../profiles/profile_text.ts";
+import { useSession } from "../shell/session_page.tsx";
 import { printable } from "../text/printable.ts";
 
 const ROW_HEIGHT = 32; // .worker-row in style/run.css
@@ -97,6 +100,9 @@ function SlowRanks({ workers }: { workers: Worker[] }) {
 
 export function Workers({ id, run }: { id: string; run: RunView }) {
   const [sort, setSort] = useState({ key: "rank", isDown: false });
+  const [profiled, setProfiled] = useState<Worker | undefined>();
+  const { info } = useSession();
+  const reasonFor = (worker: Worker) => whyNoProfile(run, info?.read_only ?? false, worker);
   const now = useNow(run.live);
   const rows = useMemo(() => {
     const column = COLUMNS.find((one) => one.key === sort.key);
@@ -126,6 +132,9 @@ export function Workers({ id, run }: { id: string; run: RunView }) {
           </div>
         );
       })}
+      <div role="columnheader" class="cell profile">
+        Profile
+      </div>
       <div role="columnheader" class="cell log">
         Log
       </div>
@@ -141,6 +150,18 @@ export function Workers({ id, run }: { id: string; run: RunView }) {
               {column.key === "stage" ? <StateCell worker={worker} /> : column.text(worker, now)}
             </div>
           ))}
+          <div role="cell" class="cell profile">
+            <button
+              type="button"
+              class="link"
+              aria-label={`CPU flame graph of rank ${worker.rank ?? "?"}`}
+              disabled={reasonFor(worker) !== ""}
+              title={reasonFor(worker) || "Shows where its processor time goes"}
+              onClick={() => setProfiled(worker)}
+            >
+              CPU flame graph
+            </button>
+          </div>
           <div role="cell" class="cell log">
             <a href={logsHash(id, `worker_${worker.worker}`)} aria-label={`Log of rank ${worker.rank ?? "?"}`}>
               Log
@@ -164,6 +185,14 @@ export function Workers({ id, run }: { id: string; run: RunView }) {
           head={head}
         />
       </div>
+      {profiled && (
+        <ProfileDialog
+          id={id}
+          run={run}
+          rank={profiled.rank ?? undefined}
+          onClose={() => setProfiled(undefined)}
+        />
+      )}
     </>
   );
 }

@@ -1,13 +1,17 @@
 // Builds the pages into dist/: index.html, its icon, and a script and a style sheet whose names have their content's hash, so
-// that a server can let browsers keep them for ever. `node build.mjs --check` builds beside it, and compares.
+// that a server can let browsers keep them for ever; in dist/speedscope/ that viewer, as it was released. `node build.mjs
+// --check` builds beside it, and compares.
 import { build } from "esbuild";
 import { copyFile, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-const MOST_BYTES = 150_000; // of all files, compressed
+const MOST_BYTES = 150_000; // of the pages' own files, compressed
+const SPEEDSCOPE = "speedscope"; // the package, and the folder
+/** What of speedscope nobody needs here: an example, Java's recordings, the description of its format. */
+const LEFT_OUT = /^(perf-vertx-stacks|jfrview_bg|file-format-schema|release\.txt|favicon.*\.js$)/;
 
 async function bundle(folder) {
   await rm(folder, { recursive: true, force: true });
@@ -34,8 +38,21 @@ async function bundle(folder) {
   await writeFile(join(folder, "index.html"), page.replace("app.js", named(".js")).replace("app.css", named(".css")));
 }
 
+async function copySpeedscope(folder) {
+  const from = join(HERE, "node_modules", SPEEDSCOPE);
+  const to = join(folder, SPEEDSCOPE);
+  await mkdir(to);
+  const names = (await readdir(join(from, "dist/release"))).filter((name) => !LEFT_OUT.test(name));
+  await Promise.all(names.map((name) => copyFile(join(from, "dist/release", name), join(to, name.replace(/\.md$/, ".txt")))));
+  await copyFile(join(from, "LICENSE"), join(to, "LICENSE.txt"));
+}
+
 async function filesOf(folder) {
-  const names = (await readdir(folder).catch(() => [])).sort();
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  const names = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath ?? entry.path, entry.name)))
+    .sort();
   return new Map(await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name))])));
 }
 
@@ -52,6 +69,7 @@ function differences(there, fresh) {
 function printSizes(files) {
   let total = 0;
   for (const [name, content] of files) {
+    if (name.startsWith(SPEEDSCOPE)) continue;
     const compressed = gzipSync(content, { level: 9 }).length;
     total += compressed;
     console.log(
@@ -65,6 +83,7 @@ function printSizes(files) {
 const check = process.argv.includes("--check");
 const folder = join(HERE, check ? "build/fresh" : "dist");
 await bundle(folder);
+await copySpeedscope(folder);
 const fresh = await filesOf(folder);
 const tooLarge = printSizes(fresh) > MOST_BYTES;
 const stale = check ? differences(await filesOf(join(HERE, "dist")), fresh) : [];

@@ -69,7 +69,7 @@ class AgentThread final : public Agent, public ProcessHost {
   void tell_stacks(const rpc::Envelope& envelope);
   void answer_stacks(int64_t request, const std::vector<WorkerId>& asked, const std::string& lines);
   void tell_profiles(const rpc::Envelope& envelope);
-  void answer_profiles(int64_t request, const std::vector<WorkerId>& asked, const std::string& lines);
+  void answer_profiles(int64_t request, const std::vector<WorkerId>& asked, ProfileQuestion::Found found);
   std::string why_not_told(WorkerId worker) const;
   void lose_guardian(const arrow::Status& why);
   void end_all(const rpc::EndProcess& how = {});
@@ -302,7 +302,7 @@ void AgentThread::tell_profiles(const rpc::Envelope& envelope) {
   const int64_t request = envelope.request;
   auto wanted = rpc::unpack<rpc::ProfileRequest>(envelope).ValueOr(rpc::ProfileRequest{});
   const std::vector<WorkerId> workers = wanted.workers;
-  if (leaving_ || !guardian_problem_.empty()) return answer_profiles(request, workers, "");
+  if (leaving_ || !guardian_problem_.empty()) return answer_profiles(request, workers, {});
   std::set<WorkerId> to_ask;
   for (const WorkerId worker : workers) {
     const auto process = processes_.find(worker);
@@ -318,7 +318,7 @@ void AgentThread::tell_profiles(const rpc::Envelope& envelope) {
                 if (process != processes_.end()) process->second->deliver(std::move(message));
               },
           .send_to_guardian = [this](rpc::Envelope message) { send_to_guardian(std::move(message)); }},
-      [this, request, workers](const std::string& lines) { answer_profiles(request, workers, lines); });
+      [this, request, workers](ProfileQuestion::Found found) { answer_profiles(request, workers, std::move(found)); });
   profile_questions_[request] = question;
   question->start(to_ask);
 }
@@ -330,17 +330,23 @@ void AgentThread::take_sampling(WorkerId worker, rpc::Envelope sampling) {
   question->take(worker, sampling);
 }
 
-void AgentThread::answer_profiles(int64_t request, const std::vector<WorkerId>& asked, const std::string& lines) {
+void AgentThread::answer_profiles(int64_t request, const std::vector<WorkerId>& asked, ProfileQuestion::Found found) {
   profile_questions_.erase(request);
-  std::string all = lines;
-  const stacks::Profiles found = stacks::decode_profiles(lines);
+  stacks::Profiles profiles = stacks::decode_profiles(found.lines);
   for (const WorkerId worker : asked) {
-    if (std::ranges::any_of(found, [&](const auto& one) { return one.worker == worker.value; })) continue;
-    all += stacks::encode_lines({stacks::Profile{.worker = worker.value, .problems = {why_not_told(worker)}}});
+    if (std::ranges::any_of(profiles, [&](const auto& one) { return one.worker == worker.value; })) continue;
+    profiles.push_back(stacks::Profile{.worker = worker.value, .problems = {why_not_told(worker)}});
   }
-  rpc::Envelope reply = rpc::pack(rpc::ProfileReply{});
+  rpc::ProfileReply said;
+  std::string behind;
+  for (const stacks::Profile& profile : profiles) {
+    const std::string& timeline = found.timelines[WorkerId{profile.worker}];
+    if (!found.timelines.empty()) said.timelines.push_back(std::ssize(timeline));
+    behind += timeline;
+  }
+  rpc::Envelope reply = rpc::pack(said);
   reply.reply_to = request;
-  reply.bytes = std::move(all);
+  reply.bytes = stacks::encode_lines(profiles) + behind;
   send_to_controller(std::move(reply));
 }
 

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -8,11 +9,18 @@
 #include "paceline/agent/profile_question_internal.h"
 #include "paceline/agent/stack_collection_internal.h"
 #include "paceline/agent/stack_helper_internal.h"
+#include "paceline/core/bytes_text.h"
+#include "paceline/core/posix/sealed_memory.h"
+#include "paceline/stacks/profile.h"
 
 namespace paceline::agent {
 namespace {
 
 constexpr std::chrono::seconds kAnswerPatience{5};
+// For what a worker has to do after it has profiled itself.
+constexpr std::chrono::seconds kOwnPatience{60};
+// Of all workers of the node: what is more is left out.
+constexpr size_t kMostTimelineBytes = size_t{256} << 20;
 
 }  // namespace
 
@@ -22,45 +30,84 @@ ProfileQuestion::ProfileQuestion(boost::asio::io_context& loop, rpc::ProfileRequ
 void ProfileQuestion::start(const std::set<WorkerId>& to_ask) {
   due_ = to_ask;
   for (const WorkerId worker : to_ask) {
-    host_.send_to_worker(worker, rpc::pack(rpc::Sample{.seconds = wanted_.seconds, .rate = wanted_.rate}));
+    host_.send_to_worker(
+        worker, rpc::pack(rpc::Sample{.seconds = wanted_.seconds, .rate = wanted_.rate, .kind = wanted_.kind}));
   }
-  if (due_.empty()) return take_profiles();
-  deadline_.expires_after(kAnswerPatience);
+  if (due_.empty()) return finish();
+  const auto own = std::chrono::seconds(static_cast<int>(std::ceil(wanted_.seconds))) + kOwnPatience;
+  deadline_.expires_after(wanted_.kind == rpc::kCpuProfile ? kAnswerPatience : own);
   deadline_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (error || self->is_taking_) return;
     for (const WorkerId worker : self->due_) {
       self->problems_[worker] = "the worker did not answer: it is stopped, or has just been started";
     }
-    self->take_profiles();
+    self->finish();
   });
 }
 
 void ProfileQuestion::take(WorkerId worker, rpc::Envelope& sampling) {
   if (is_taking_ || due_.erase(worker) == 0) return;
   const auto said = rpc::unpack<rpc::Sampling>(sampling).ValueOr(rpc::Sampling{});
-  if (!sampling.descriptors.empty()) {
+  if (!sampling.descriptors.empty() && wanted_.kind != rpc::kCpuProfile) {
+    take_own(worker, sampling.descriptors.front());
+  } else if (!sampling.descriptors.empty()) {
     memories_[worker] = std::move(sampling.descriptors.front());
   } else {
     problems_[worker] = said.problem.empty() ? "the worker sent no samples" : said.problem;
   }
-  if (due_.empty()) take_profiles();
+  if (due_.empty()) finish();
+}
+
+// A profile that the worker has made itself.
+void ProfileQuestion::take_own(WorkerId worker, const Descriptor& memory) {
+  const auto read = SealedMemory::open(memory);
+  if (!read.ok()) {
+    problems_[worker] = read.status().message();
+    return;
+  }
+  const std::string_view bytes = read->bytes();
+  const size_t end = std::min(bytes.find('\n'), bytes.size());
+  stacks::Profiles profiles = stacks::decode_profiles(std::string(bytes.substr(0, end)) + "\n");
+  std::string timeline(end < bytes.size() ? bytes.substr(end + 1) : "");
+  size_t others = 0;
+  for (const auto& [other, taken] : found_.timelines) others += taken.size();
+  for (stacks::Profile& profile : profiles) {
+    profile.worker = worker.value;
+    if (others + timeline.size() <= kMostTimelineBytes) continue;
+    profile.ways.clear();
+    profile.problems.push_back("its timeline has " + bytes_text(std::ssize(timeline)) +
+                               ", which is too much beside the others': ask for fewer seconds, or for one rank");
+    timeline.clear();
+  }
+  found_.lines += stacks::encode_lines(profiles);
+  if (!timeline.empty()) found_.timelines[worker] = std::move(timeline);
 }
 
 void ProfileQuestion::lose(WorkerId worker) {
   if (is_taking_ || due_.erase(worker) == 0) return;
   problems_[worker] = "the process has ended";
-  if (due_.empty()) take_profiles();
+  if (due_.empty()) finish();
+}
+
+void ProfileQuestion::finish() {
+  if (wanted_.kind == rpc::kCpuProfile) return take_profiles();
+  is_taking_ = true;
+  deadline_.cancel();
+  for (const auto& [worker, problem] : problems_) {
+    found_.lines += stacks::encode_lines({stacks::Profile{.worker = worker.value, .problems = {problem}}});
+  }
+  done_(std::move(found_));
 }
 
 void ProfileQuestion::take_profiles() {
   is_taking_ = true;
   deadline_.cancel();
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return done_("");
+  if (::pipe2(ends, O_CLOEXEC) != 0) return done_({});
   const auto patience = std::chrono::seconds(static_cast<int>(std::ceil(wanted_.seconds)) + kProfileHelperSeconds + 5);
   const auto collection = std::make_shared<StackCollection>(
       loop_, Descriptor(ends[0]), patience,
-      [self = shared_from_this()](std::string lines) { self->done_(std::move(lines)); });
+      [self = shared_from_this()](std::string lines) { self->done_({.lines = std::move(lines), .timelines = {}}); });
   collection->start();
   TakeProfiles take{.workers = wanted_.workers, .seconds = wanted_.seconds, .rate = wanted_.rate};
   std::vector<Descriptor> descriptors;

@@ -23,8 +23,13 @@ class ProfileQuestion : public std::enable_shared_from_this<ProfileQuestion> {
     std::function<void(WorkerId, rpc::Envelope)> send_to_worker;
     std::function<void(rpc::Envelope)> send_to_guardian;
   };
-  /// `done` is called once with all lines that came; perhaps from within start(), when there is nobody to ask.
-  using Done = std::function<void(std::string lines)>;
+  /// What came: lines of profiles, and the timelines of some workers.
+  struct Found {
+    std::string lines;
+    std::map<WorkerId, std::string> timelines;
+  };
+  /// `done` is called once; perhaps from within start(), when there is nobody to ask.
+  using Done = std::function<void(Found found)>;
 
   ProfileQuestion(boost::asio::io_context& loop, rpc::ProfileRequest wanted, Host host, Done done);
 
@@ -36,7 +41,9 @@ class ProfileQuestion : public std::enable_shared_from_this<ProfileQuestion> {
   void lose(WorkerId worker);
 
  private:
+  void finish();
   void take_profiles();
+  void take_own(WorkerId worker, const Descriptor& memory);
 
   boost::asio::io_context& loop_;
   const rpc::ProfileRequest wanted_;
@@ -46,6 +53,7 @@ class ProfileQuestion : public std::enable_shared_from_this<ProfileQuestion> {
   std::set<WorkerId> due_;
   std::map<WorkerId, Descriptor> memories_;
   std::map<WorkerId, std::string> problems_;
+  Found found_;  // of what workers have profiled themselves
   bool is_taking_ = false;
 };
 

@@ -64,6 +64,10 @@ std::string collectives_of(Attempt attempt) {
   return kCollectives + ("/" + (kAttemptOfCollectives + std::to_string(attempt.value)));
 }
 
+std::string timeline_of(int64_t rank) {
+  return "timeline_rank_" + std::to_string(rank) + ".json.gz";
+}
+
 std::string data_log(WorkerId worker) {
   return kLogs + ("/data_" + std::to_string(worker.value) + ".log");
 }

@@ -45,9 +45,11 @@ inline constexpr const char* kHangStackLines = "stacks.jsonl";
 inline constexpr const char* kHangProgress = "progress.json";  // of earlier drivers
 /// A folder per profile that was asked for (stacks/profile.h).
 inline constexpr const char* kProfiles = "profiles";
-/// In such a folder: a line per process, and all of them for https://www.speedscope.app.
+/// In such a folder: a line per process, all of them for https://www.speedscope.app, and what the profile is
+/// (run/kept_profiles.h).
 inline constexpr const char* kProfileLines = "profile.jsonl";
 inline constexpr const char* kProfileSpeedscope = "profile.speedscope.json";
+inline constexpr const char* kProfileNote = "profile.json";
 /// How far each tracker has come (track/tracker/tracker_feed.h).
 inline constexpr const char* kTrackerPositions = "trackers";
 /// What the built-in trackers write where TrackerConfig.path does not say otherwise.
@@ -88,6 +90,8 @@ std::string validation_log(int64_t report);
 std::string data_figures(WorkerId worker);
 /// "collectives/attempt_2".
 std::string collectives_of(Attempt attempt);
+/// "timeline_rank_3.json.gz", in the folder of a profile.
+std::string timeline_of(int64_t rank);
 /// "logs/data_7.log": what that data process wrote.
 std::string data_log(WorkerId worker);
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "paceline/run/hang_evidence.h"
+#include "paceline/run/kept_profiles.h"
 #include "paceline/stacks/stack.h"
 #include "paceline/views/checkpoint_list.h"
 #include "paceline/views/log_streams.h"
@@ -61,17 +63,23 @@ PACELINE_RECORD(CheckpointsAnswer, PACELINE_CHECKPOINTS_ANSWER_FIELDS);
 #define PACELINE_HANGS_ANSWER_FIELDS(FIELD) FIELD(std::vector<run::FoundHang>, hangs, {}) /* the first first */
 PACELINE_RECORD(HangsAnswer, PACELINE_HANGS_ANSWER_FIELDS);
 
+#define PACELINE_PROFILES_ANSWER_FIELDS(FIELD) FIELD(std::vector<run::KeptProfile>, profiles, {}) /* the last first */
+PACELINE_RECORD(ProfilesAnswer, PACELINE_PROFILES_ANSWER_FIELDS);
+
 // POST /api/v1/runs/{id}/actions takes it.
-#define PACELINE_ACTION_REQUEST_FIELDS(FIELD)                               \
-  FIELD(std::string, action, "") /* "stop", "stacks" or "checkpoint_now" */ \
-  FIELD(int64_t, rank, -1)       /* of "stacks": one rank; -1: all */
+#define PACELINE_ACTION_REQUEST_FIELDS(FIELD)                                                    \
+  FIELD(std::string, action, "")             /* "stop", "stacks", "profile", "checkpoint_now" */ \
+  FIELD(int64_t, rank, -1)                   /* of "stacks", "profile": one rank; -1: all */     \
+  FIELD(std::string, kind, rpc::kCpuProfile) /* of "profile": "cpu", "memory", "timeline" */     \
+  FIELD(int64_t, seconds, 5)                 /* of "profile": sample so long, from 1 to 60 */
 PACELINE_RECORD(ActionRequest, PACELINE_ACTION_REQUEST_FIELDS);
 
 using AllStacks = std::vector<stacks::WorkerStacks>;
 #define PACELINE_ACTION_ANSWER_FIELDS(FIELD)                                                      \
   FIELD(std::string, action, "")                                                                  \
   FIELD(Json, status, nullptr)  /* of "stop": the run's after that, as its controller tells it */ \
-  FIELD(AllStacks, workers, {}) /* of "stacks" */
+  FIELD(AllStacks, workers, {}) /* of "stacks" */                                                 \
+  FIELD(std::optional<run::KeptProfile>, profile, {}) /* of "profile"; without a name: not kept */
 PACELINE_RECORD(ActionAnswer, PACELINE_ACTION_ANSWER_FIELDS);
 
 }  // namespace paceline::dashboard

@@ -9,10 +9,12 @@
 
 #include "paceline/core/json.h"
 #include "paceline/core/posix/host_name.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/dashboard/openapi.h"
 #include "paceline/dashboard/problem.h"
 #include "paceline/dashboard/prometheus.h"
 #include "paceline/run/working_folder.h"
+#include "paceline/views/profiles.h"
 #include "paceline/views/run_configuration.h"
 #include "paceline/views/shown_run.h"
 
@@ -22,6 +24,32 @@ namespace {
 // How long a page waits for a driver: one that is stopped shall not hold up the others.
 constexpr std::chrono::milliseconds kPatience{1'500};
 constexpr int64_t kMostReports = std::numeric_limits<int64_t>::max();
+
+constexpr std::string_view kStop = "stop", kStacks = "stacks", kProfile = "profile";
+constexpr std::string_view kCheckpointNow = "checkpoint_now";
+constexpr std::string_view kSpeedscope = "speedscope";
+constexpr int64_t kLongestProfile = 60;  // seconds
+
+// Whether there is such an action, with such values.
+arrow::Status check(const ActionRequest& request) {
+  if (request.action == kStop || request.action == kStacks || request.action == kCheckpointNow) {
+    return arrow::Status::OK();
+  }
+  if (request.action != kProfile) {
+    return arrow::Status::Invalid("there is no action \"", request.action,
+                                  "\"; there are: stop, stacks, profile, checkpoint_now");
+  }
+  constexpr std::array kKinds{rpc::kCpuProfile, rpc::kMemoryProfile, rpc::kTimelineProfile};
+  if (std::ranges::find(kKinds, request.kind) == kKinds.end()) {
+    return arrow::Status::Invalid("there is no kind of profile \"", request.kind,
+                                  "\"; there are: cpu, memory, timeline");
+  }
+  if (request.seconds < 1 || request.seconds > kLongestProfile) {
+    return arrow::Status::Invalid("seconds is ", request.seconds, "; wanted a whole number from 1 to ",
+                                  kLongestProfile);
+  }
+  return arrow::Status::OK();
+}
 
 template <class T>
 Response json_response(const T& value) {
@@ -217,6 +245,17 @@ arrow::Result<Response> Api::collectives(const Call& call) {
   return json_response(summary);
 }
 
+arrow::Result<Response> Api::timeline(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
+  const std::string name = call.part("name");
+  ARROW_ASSIGN_OR_RAISE(const int64_t rank, call.query.number("rank", 0, 0, kMostReports));
+  ARROW_ASSIGN_OR_RAISE(std::string bytes, run::read_timeline(folder, name, rank));
+  // The browser keeps it as a file: there is nothing in the pages that shows it.
+  return Response{
+      .body = std::move(bytes),
+      .headers = {{"Content-Disposition", "attachment; filename=\"" + run_layout::timeline_of(rank) + "\""}}};
+}
+
 arrow::Result<Response> Api::hangs(const Call& call) {
   ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
   return json_response(HangsAnswer{.hangs = run::list_hangs(folder)});
@@ -234,22 +273,39 @@ arrow::Result<Response> Api::configuration(const Call& call) {
   return json_response(configuration);
 }
 
+arrow::Result<Response> Api::profiles(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const track::RunRow run, row_of(call.part("id")));
+  ProfilesAnswer answer;
+  ARROW_ASSIGN_OR_RAISE(answer.profiles, run::list_kept_profiles(run.path));
+  return json_response(answer);
+}
+
+arrow::Result<Response> Api::profile(const Call& call) {
+  const std::string format = call.query.text("format");
+  if (!format.empty() && format != kSpeedscope) {
+    return arrow::Status::Invalid("format is \"", format, "\"; wanted ", kSpeedscope, ", or none");
+  }
+  ARROW_ASSIGN_OR_RAISE(const track::RunRow run, row_of(call.part("id")));
+  ARROW_ASSIGN_OR_RAISE(const run::ReadProfile read, run::read_kept_profile(run.path, call.part("name")));
+  if (format == kSpeedscope) return json_response(stacks::to_speedscope(read.taken, "run " + run.name));
+  return json_response(views::flame_graph_of(read));
+}
+
 arrow::Result<ActionAnswer> Api::carry_out(const ActionRequest& request, const track::RunRow& run,
                                            const std::string& who) {
   ActionAnswer answer{.action = request.action};
-  if (request.action == "stop") {
-    ARROW_ASSIGN_OR_RAISE(answer.status, views::stop_run(run, "the dashboard, " + who));
-    return answer;
-  }
-  if (request.action == "checkpoint_now") {
-    ARROW_RETURN_NOT_OK(views::ask_run_for_checkpoint(run, "the dashboard, " + who));
-    return answer;
-  }
-  if (request.action == "stacks") {
+  const std::string asker = "the dashboard, " + who;
+  if (request.action == kStop) {
+    ARROW_ASSIGN_OR_RAISE(answer.status, views::stop_run(run, asker));
+  } else if (request.action == kCheckpointNow) {
+    ARROW_RETURN_NOT_OK(views::ask_run_for_checkpoint(run, asker));
+  } else if (request.action == kStacks) {
     ARROW_ASSIGN_OR_RAISE(answer.workers, views::stacks_of_run(run, request.rank));
-    return answer;
+  } else {
+    ARROW_ASSIGN_OR_RAISE(answer.profile, views::take_profile(run, request.rank, request.seconds, asker, request.kind,
+                                                              given_up_.get_token()));
   }
-  return arrow::Status::Invalid("there is no action \"", request.action, "\"; there are: stop, stacks, checkpoint_now");
+  return answer;
 }
 
 arrow::Result<Response> Api::act(const Call& call) {
@@ -260,24 +316,28 @@ arrow::Result<Response> Api::act(const Call& call) {
     record("refused " + what + ": read-only");
     return problem(403, "this dashboard changes nothing", "start `paceline dashboard` without --read-only");
   }
+  ARROW_RETURN_NOT_OK(check(request));
   struct Turn {
     std::atomic<int>& count;
     int others = count.fetch_add(1);
     ~Turn() { --count; }
-  } const turn{actions_};
-  if (turn.others >= kMostActions) {
-    return problem(429, "other actions are being carried out", "ask again in a moment");
+  };
+  const bool is_profile = request.action == kProfile;
+  const Turn turn{is_profile ? profiles_ : actions_};
+  if (turn.others >= (is_profile ? kMostProfiles : kMostActions)) {
+    return problem(429, is_profile ? "other profiles are being taken" : "other actions are being carried out",
+                   "ask again in a moment");
   }
   auto answer = carry_out(request, run, call.who);
   record((answer.ok() ? "did " : "failed at ") + what + (answer.ok() ? "" : ": " + answer.status().message()));
   if (answer.ok()) return json_response(*answer);
-  const bool has_ended = answer.status().IsIOError() || (answer.status().IsInvalid() && request.action == "stop");
-  if (answer.status().IsInvalid() && request.action == "checkpoint_now") {
-    return problem(409, answer.status().message(),
-                   "ask again when all ranks train, in a loop that asks for such wishes");
+  const arrow::Status& why = answer.status();
+  if (why.IsExecutionError()) return problem(409, why.message(), "ask again, or look at the run's log");
+  if (why.IsInvalid() && request.action == kCheckpointNow && !track::is_over(run)) {
+    return problem(409, why.message(), "ask again when all ranks train, in a loop that asks for such wishes");
   }
-  return has_ended ? problem(409, answer.status().message(), "look at the run: it has ended, or its driver has")
-                   : problem(answer.status());
+  const bool has_ended = why.IsIOError() || (why.IsInvalid() && track::is_over(run));
+  return has_ended ? problem(409, why.message(), "look at the run: it has ended, or its driver has") : problem(why);
 }
 
 arrow::Result<Json> Api::look(const std::string& topic) {

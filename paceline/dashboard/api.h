@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <functional>
+#include <stop_token>
 #include <string>
 
 #include "paceline/dashboard/answers.h"
@@ -41,20 +42,28 @@ class Api {
   arrow::Result<Response> events(const Call& call);
   arrow::Result<Response> checkpoints(const Call& call);
   arrow::Result<Response> collectives(const Call& call);
+  arrow::Result<Response> timeline(const Call& call);
   arrow::Result<Response> hangs(const Call& call);
   arrow::Result<Response> hang(const Call& call);
   arrow::Result<Response> configuration(const Call& call);
+  arrow::Result<Response> profiles(const Call& call);
+  arrow::Result<Response> profile(const Call& call);
   arrow::Result<Response> act(const Call& call);
   arrow::Result<Response> stream(const Call& call);
   arrow::Result<Response> description(const Call& call);
   arrow::Result<Response> prometheus(const Call& call);
 
+  /// Nobody waits for profiles any more that are being taken; runs keep them all the same.
+  void give_up() { given_up_.request_stop(); }
+
   /// The value of a topic of the stream: "runs" is the last hundred by their ids, "run:ID" as show_run() has it.
   arrow::Result<Json> look(const std::string& topic);
 
  private:
-  /// At most so many actions at once: each may wait for a driver for a minute.
+  /// At most so many at once: each may wait for a driver for a minute, and for a profile longer. Whoever takes profiles
+  /// does not keep others from stopping a run.
   static constexpr int kMostActions = 2;
+  static constexpr int kMostProfiles = 2;
 
   arrow::Result<ActionAnswer> carry_out(const ActionRequest& request, const track::RunRow& run, const std::string& who);
   arrow::Result<track::RunRow> row_of(const std::string& id);
@@ -66,6 +75,8 @@ class Api {
   Sessions& sessions_;
   Options options_;
   std::atomic<int> actions_{0};
+  std::atomic<int> profiles_{0};
+  std::stop_source given_up_;
 };
 
 }  // namespace paceline::dashboard

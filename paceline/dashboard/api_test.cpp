@@ -102,8 +102,50 @@ TEST_F(ApiTest, AnActionOnARunThatIsOverIsRefused) {
   const std::string of_dead = "/api/v1/runs/" + index(folder("dead")) + "/actions";
   EXPECT_EQ(ask_in_session("POST", of_dead, R"({"action":"stop"})").status, 409);
   EXPECT_EQ(ask_in_session("POST", actions, R"({"action":"abort"})").status, 400);
-  EXPECT_EQ(ask_in_session("POST", actions, R"({"action":"stacks","rank":0})").status, 400);
+  EXPECT_EQ(ask_in_session("POST", actions, R"({"action":"stacks","rank":0})").status, 409);
   EXPECT_THAT(recorded_.back(), AllOf(HasSubstr("failed at \"stacks\""), HasSubstr("session 1 from 127.0.0.1")));
+}
+
+TEST_F(ApiTest, ProfilesAreThoseOfTheFolder) {
+  const std::string profiles = "/api/v1/runs/" + finished("mnist") + "/profiles";
+  EXPECT_EQ(get(profiles), Json({{"profiles", Json::array()}}));
+  const std::string name = keep_profile(folder("mnist"));
+  const Json listed = get(profiles)["profiles"];
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0]["name"], name);
+  EXPECT_EQ(listed[0]["kind"], "cpu");
+  EXPECT_EQ(listed[0]["ranks"], Json({0, 1}));
+  EXPECT_EQ(listed[0]["samples"], Json({{"C++", 21}}));
+  const std::string one = profiles + "/" + escaped(name);
+  const Json graph = get(one);
+  EXPECT_EQ(graph["profile"], listed[0]);
+  EXPECT_EQ(graph["parent"], Json({-1, 0}));
+  EXPECT_EQ(graph["threads"][1]["counts"], Json({11}));
+  const Json speedscope = get(one + "?format=speedscope");
+  EXPECT_EQ(speedscope["exporter"], "paceline");
+  EXPECT_EQ(speedscope["profiles"].size(), 2u);
+  EXPECT_EQ(ask_in_session("GET", one + "?format=pprof").status, 400);
+  EXPECT_EQ(ask_in_session("GET", profiles + "/2026").status, 404);
+  testing::write_file(folder("mnist") + "/profiles/" + name + "/profile.jsonl", "nothing");
+  EXPECT_EQ(ask_in_session("GET", one).status, 500);
+  EXPECT_EQ(get(profiles)["profiles"].size(), 1u) << "the note is still there";
+}
+
+TEST_F(ApiTest, AProfileOfWhatDoesNotLiveIsRefused) {
+  const std::string actions = "/api/v1/runs/" + finished("mnist") + "/actions";
+  const Response over = ask_in_session("POST", actions, R"({"action":"profile","rank":0,"seconds":1})");
+  EXPECT_EQ(over.status, 409);
+  EXPECT_THAT(over.body, HasSubstr("no worker lives"));
+  EXPECT_THAT(recorded_.back(), HasSubstr("failed at \"profile\""));
+  for (const char* wrong : {R"({"action":"profile","seconds":0})", R"({"action":"profile","seconds":61})",
+                            R"({"action":"profile","seconds":1e9})", R"({"action":"profile","kind":"memory"})",
+                            R"({"action":"profile","pid":1})", R"({"action":"profile","rank":"0"})"}) {
+    EXPECT_EQ(ask_in_session("POST", actions, wrong).status, 400) << wrong;
+  }
+  run::RecordedRun dead(folder("dead"), "dead");
+  dead.train();
+  const std::string of_dead = "/api/v1/runs/" + index(folder("dead")) + "/actions";
+  EXPECT_EQ(ask_in_session("POST", of_dead, R"({"action":"profile"})").status, 409);
 }
 
 TEST_F(ApiTest, OnlyRunsOfTheStoragePathAreThere) {

@@ -58,6 +58,7 @@ class RunningDashboard final : public Dashboard {
 
   void stop() override {
     if (feed_) feed_->stop();
+    if (api_) api_->give_up();
     if (server_) server_->stop();
     announced_.reset();
   }

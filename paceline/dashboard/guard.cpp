@@ -66,17 +66,20 @@ std::optional<Response> refuse_form(const Request& request) {
 }
 
 void add_security_headers(Response& response) {
-  response.headers.emplace_back("Content-Security-Policy",
-                                "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-                                "object-src 'none'");
+  const auto has = [&response](std::string_view name) {
+    return std::ranges::any_of(response.headers, [name](const auto& header) { return header.first == name; });
+  };
+  if (!has(kPolicyHeader)) {
+    response.headers.emplace_back(kPolicyHeader,
+                                  "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+                                  "object-src 'none'");
+  }
   response.headers.emplace_back("X-Content-Type-Options", "nosniff");
   response.headers.emplace_back("X-Frame-Options", "DENY");
   response.headers.emplace_back("Referrer-Policy", "no-referrer");
   response.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
   response.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
-  const bool says_how_long =
-      std::ranges::any_of(response.headers, [](const auto& header) { return header.first == "Cache-Control"; });
-  if (!says_how_long) response.headers.emplace_back("Cache-Control", "no-store");
+  if (!has("Cache-Control")) response.headers.emplace_back("Cache-Control", "no-store");
 }
 
 }  // namespace paceline::dashboard

@@ -26,7 +26,14 @@ std::optional<Response> refuse_form(const Request& request);
 /// Whether a Host header names this machine's loopback, with any port: a tunnel has another than the server.
 bool is_loopback_host(std::string_view host);
 
-/// Of every answer: what a browser must not do with it.
+inline constexpr const char* kPolicyHeader = "Content-Security-Policy";
+/// For speedscope (web/build.mjs), which makes its styles in scripts and has WebAssembly in one: so those may be.
+/// Scripts in the page may not, and it too asks nobody but this server.
+inline constexpr const char* kViewerPolicy =
+    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; object-src 'none'";
+
+/// Of every answer: what a browser must not do with it. One that has a policy keeps it.
 void add_security_headers(Response& response);
 
 }  // namespace paceline::dashboard

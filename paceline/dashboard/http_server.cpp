@@ -28,7 +28,7 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using tcp = asio::ip::tcp;
 
-constexpr size_t kAnswering = 6;  // threads: two actions may hold one for a minute each
+constexpr size_t kAnswering = 8;  // threads: two actions and two profiles may hold one for a minute each
 
 class Server;
 

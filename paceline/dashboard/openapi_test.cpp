@@ -91,6 +91,7 @@ TEST_F(OpenApiTest, EveryRouteAnswersAsDescribed) {
   ASSERT_TRUE(run::keep_collectives(folder("mnist"), Attempt{2}, kept).ok());
   const run::FoundHang hang{.name = "2026-11-28T10:00:00Z", .attempt = 1, .ranks = {{.rank = 0}, {.rank = 1}}};
   ASSERT_TRUE(run::keep_hang(folder("mnist"), {.hang = hang, .workers = {{.worker = 1}, {.worker = 2}}}).ok());
+  const std::string profile = keep_profile(folder("mnist"));
   size_t answered = 0;
   for (const Route& route : routes()) {
     if (route.gives == nullptr || std::string(route.method) != "GET") continue;
@@ -98,6 +99,7 @@ TEST_F(OpenApiTest, EveryRouteAnswersAsDescribed) {
     if (const size_t at = target.find("{id}"); at != std::string::npos) target.replace(at, 4, id);
     if (const size_t at = target.find("{stream}"); at != std::string::npos) target.replace(at, 8, "controller");
     if (const size_t at = target.find("{hang}"); at != std::string::npos) target.replace(at, 6, hang.name);
+    if (const size_t at = target.find("{name}"); at != std::string::npos) target.replace(at, 6, profile);
     if (route.name == std::string("metrics")) target += "?names=loss";
     EXPECT_EQ(difference(get(target), route.gives(), ""), "") << target;
     ++answered;

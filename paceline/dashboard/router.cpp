@@ -119,10 +119,14 @@ Response Router::answer_interface(const Request& request, const Target& target) 
 
 Response Router::answer_page(const Request& request, const Target& target) const {
   if (request.method == "POST") return wrong_method("GET, HEAD");
-  const auto asset = assets_.find(target.path.empty() ? "index.html" : joined(target.path));
+  const std::string name = target.path.empty() ? "" : joined(target.path) + (is_of_folder(request.target) ? "/" : "");
+  const auto asset = assets_.find(name.empty() || name.ends_with('/') ? name + "index.html" : name);
   if (!asset) return problem(404, "the page has no such file", "open /");
   Response response{.content_type = asset->content_type,
                     .headers = {{"ETag", asset->etag}, {"Cache-Control", asset->cache_control}}};
+  if (!target.path.empty() && target.path[0] == "speedscope") {
+    response.headers.emplace_back(kPolicyHeader, kViewerPolicy);
+  }
   const auto known = request.header("if-none-match");
   if (known && *known == asset->etag) {
     response.status = 304;

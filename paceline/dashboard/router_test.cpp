@@ -171,6 +171,21 @@ TEST_F(RouterTest, EveryAnswerForbidsWhatPagesNeedNot) {
   }
 }
 
+TEST_F(RouterTest, TheViewerOfProfilesHasAFolderAndAPolicyOfItsOwn) {
+  const Response viewer = ask("GET", "/speedscope/");
+  ASSERT_EQ(viewer.status, 200) << viewer.body;
+  EXPECT_EQ(viewer.body, ask("GET", "/speedscope/index.html").body);
+  EXPECT_NE(viewer.body, ask("GET", "/").body);
+  const auto policies = std::ranges::count(viewer.headers, kPolicyHeader, [](const auto& one) { return one.first; });
+  EXPECT_EQ(policies, 1);
+  EXPECT_THAT(viewer.headers, Contains(Pair(kPolicyHeader, AllOf(HasSubstr("default-src 'self'"),
+                                                                 HasSubstr("script-src 'self' 'wasm-unsafe-eval';")))));
+  EXPECT_THAT(ask("GET", "/").headers, Contains(Pair(kPolicyHeader, Not(HasSubstr("unsafe")))));
+  EXPECT_EQ(ask("GET", "/speedscope/LICENSE.txt").status, 200);
+  EXPECT_EQ(ask("GET", "/speedscope").status, 404);
+  EXPECT_EQ(ask("GET", "/nothing/").status, 404);
+}
+
 TEST_F(RouterTest, NoAddressLeadsOutOfWhatIsServed) {
   const std::string id = finished("mnist");
   testing::write_file(home_ / "secret.txt", "secret");
@@ -187,6 +202,7 @@ TEST_F(RouterTest, NoAddressLeadsOutOfWhatIsServed) {
     EXPECT_GE(page.status, 400) << name;
     EXPECT_EQ(page.body.find("\"secret\""), std::string::npos);
     EXPECT_GE(ask_in_session("GET", "/api/v1/runs/" + id + "/logs/" + name).status, 400) << name;
+    EXPECT_GE(ask_in_session("GET", "/api/v1/runs/" + id + "/profiles/" + name).status, 400) << name;
     EXPECT_GE(ask_in_session("GET", "/api/v1/runs/" + name).status, 400) << name;
     EXPECT_GE(ask_in_session("GET", "/api/v1/stream?topics=run:" + name).status, 400) << name;
   }
@@ -235,6 +251,10 @@ TEST_F(RouterTest, WithReadOnlyNothingIsChanged) {
   EXPECT_EQ(response.status, 403);
   EXPECT_THAT(problem_in(response)["hint"], HasSubstr("--read-only"));
   EXPECT_THAT(recorded_, Contains(AllOf(HasSubstr("refused \"stop\""), HasSubstr("session 1 from 127.0.0.1"))));
+  for (const char* action : {"stacks", "profile"}) {
+    const std::string body = Json{{"action", action}}.dump();
+    EXPECT_EQ(ask_in_session("POST", "/api/v1/runs/" + id + "/actions", body).status, 403) << action;
+  }
   EXPECT_EQ(get("/api/v1/session")["read_only"], true);
 }
 

@@ -2,6 +2,7 @@
 
 #include "paceline/dashboard/api.h"
 #include "paceline/dashboard/schema.h"
+#include "paceline/views/profiles.h"
 #include "paceline/views/shown_run.h"
 
 namespace paceline::dashboard {
@@ -99,6 +100,18 @@ std::vector<Route> all_routes() {
       {"GET", "/api/v1/runs/{id}/collectives", "collectives",
        "The ranks' last collectives, as `paceline show RUN --collectives --json` has them", Needs::session, no_query(),
        kJson, nullptr, schema_of<views::CollectivesSummary>, answer<&Api::collectives>},
+      {"GET",
+       "/api/v1/runs/{id}/profiles/{name}/timeline",
+       "timeline",
+       "The operator timeline of one rank in a profile of that kind, in Chrome's format, compressed: for "
+       "ui.perfetto.dev "
+       "and chrome://tracing",
+       Needs::session,
+       {{"rank", "integer", "Default: 0"}},
+       "application/gzip",
+       nullptr,
+       nullptr,
+       answer<&Api::timeline>},
       {"GET", "/api/v1/runs/{id}/hangs", "hangs",
        "Each time that the run hung: who waited for whom, and how all ranks stood", Needs::session, no_query(), kJson,
        nullptr, schema_of<HangsAnswer>, answer<&Api::hangs>},
@@ -106,9 +119,23 @@ std::vector<Route> all_routes() {
        no_query(), kJson, nullptr, schema_of<run::HangEvidence>, answer<&Api::hang>},
       {"GET", "/api/v1/runs/{id}/configuration", "configuration", "What the run was opened with, by its last driver",
        Needs::session, no_query(), kJson, nullptr, schema_of<views::RunConfiguration>, answer<&Api::configuration>},
+      {"GET", "/api/v1/runs/{id}/profiles", "profiles", "Which profiles the run keeps, the last first", Needs::session,
+       no_query(), kJson, nullptr, schema_of<ProfilesAnswer>, answer<&Api::profiles>},
+      {"GET",
+       "/api/v1/runs/{id}/profiles/{name}",
+       "profile",
+       "A profile as a tree of functions with the samples of each thread",
+       Needs::session,
+       {{"format", "string", "\"speedscope\": in the format of https://www.speedscope.app instead"}},
+       kJson,
+       nullptr,
+       schema_of<views::FlameGraph>,
+       answer<&Api::profile>},
       {"POST", "/api/v1/runs/{id}/actions", "act",
        "\"stop\" asks the run to stop (the third time its workers are killed); \"stacks\" gives what every thread of "
-       "its workers is doing; \"checkpoint_now\" asks its train loops to save a checkpoint. Refused with --read-only",
+       "its workers is doing; \"profile\" samples them for `seconds`, answers when that is done, and the run keeps it; "
+       "\"checkpoint_now\" asks its train loops to save a checkpoint. "
+       "Refused with --read-only",
        Needs::session, no_query(), kJson, schema_of<ActionRequest>, schema_of<ActionAnswer>, answer<&Api::act>},
       {"GET",
        "/api/v1/stream",

@@ -20,7 +20,7 @@ class Api;
 /// A request as a route gets it.
 struct Call {
   const Request& request;
-  /// What stands in the place of "{id}" and "{stream}".
+  /// What stands in the place of "{id}", "{stream}" and "{name}".
   std::map<std::string, std::string> parts;
   const Query& query;
   /// Who asks, for the record: "session 1 from 127.0.0.1".

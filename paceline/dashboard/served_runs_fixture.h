@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "paceline/dashboard/router.h"
+#include "paceline/run/kept_profiles.h"
 #include "paceline/run/reader.h"
 #include "paceline/run/recorded_run_fixture.h"
 #include "paceline/testing/temporary_folder.h"
@@ -43,6 +44,22 @@ class ServedRunsTest : public ::testing::Test {
     testing::write_file(path + "/logs/controller.log", "first\nsecond\n");
     testing::write_file(path + "/logs/worker_1.log", "hello\n");
     return index(path);
+  }
+  // Keeps a profile of ranks 0 and 1 in a run's folder; its name.
+  static std::string keep_profile(const std::string& path) {
+    stacks::Profiles taken;
+    for (const int64_t rank : {0, 1}) {
+      taken.push_back({.worker = rank + 1,
+                       .rank = rank,
+                       .rate = 99,
+                       .seconds = 5,
+                       .ways = {"signal"},
+                       .frames = {{.function = "train"}, {.function = "step"}},
+                       .threads = {{.tid = 7, .name = "main", .stacks = {{.frames = {0, 1}, .count = 10 + rank}}}}});
+    }
+    const run::KeptProfile profile{.name = run::profile_name(from_seconds(1'790'000'000)), .time = 1'790'000'000};
+    EXPECT_TRUE(run::keep_profile(path, run::described(profile, taken), taken, {{1, "compressed"}}, "mnist").ok());
+    return profile.name;
   }
   // As the driver's indexer does it.
   static std::string index(const std::string& path) {

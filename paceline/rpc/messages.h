@@ -196,18 +196,25 @@ PACELINE_MESSAGE(StacksRequest, "stacks_request", PACELINE_STACKS_REQUEST_FIELDS
 #define PACELINE_STACKS_REPLY_FIELDS(FIELD)
 PACELINE_MESSAGE(StacksReply, "stacks_reply", PACELINE_STACKS_REPLY_FIELDS);
 
+/// Kinds of profiles: where processor time goes; who has allocated memory; which operators ran when.
+inline constexpr const char* kCpuProfile = "cpu";
+inline constexpr const char* kMemoryProfile = "memory";
+inline constexpr const char* kTimelineProfile = "timeline";
+
 // Answered with ProfileReply when these workers have been sampled for so long and their samples have names.
-#define PACELINE_PROFILE_REQUEST_FIELDS(FIELD) \
-  FIELD(std::vector<WorkerId>, workers, {})    \
-  FIELD(double, seconds, 5.0)                  \
-  FIELD(double, rate, 99.0) /* per second of a thread's processor time */
+#define PACELINE_PROFILE_REQUEST_FIELDS(FIELD)                            \
+  FIELD(std::vector<WorkerId>, workers, {})                               \
+  FIELD(double, seconds, 5.0)                                             \
+  FIELD(double, rate, 99.0) /* per second of a thread's processor time */ \
+  FIELD(std::string, kind, kCpuProfile)
 PACELINE_MESSAGE(ProfileRequest, "profile_request", PACELINE_PROFILE_REQUEST_FIELDS);
 
-// The profiles are in the bytes, one line of JSON for each process (stacks/profile.h). Also from controller to command
-// line.
-#define PACELINE_PROFILE_REPLY_FIELDS(FIELD)                                  \
-  FIELD(std::string, folder, "")  /* in which the controller has kept them */ \
-  FIELD(std::string, problem, "") /* why there are none, or why they are not kept */
+// The profiles are in the bytes, one line of JSON for each process (stacks/profile.h), and behind them the timelines,
+// in the order of the lines. Also from controller to command line, without timelines.
+#define PACELINE_PROFILE_REPLY_FIELDS(FIELD)                                             \
+  FIELD(std::vector<int64_t>, timelines, {}) /* bytes of each; 0: there is none */       \
+  FIELD(std::string, folder, "")             /* in which the controller has kept them */ \
+  FIELD(std::string, problem, "")            /* why there are none, or why they are not kept */
 PACELINE_MESSAGE(ProfileReply, "profile_reply", PACELINE_PROFILE_REPLY_FIELDS);
 
 // Answered with CollectivesReply at once. From the command line: of all ranks; the answer, without bytes, comes when
@@ -252,13 +259,16 @@ inline constexpr const char* kNodeFolderVariable = "PACELINE_NODE_FOLDER";
   FIELD(double, heartbeat_interval_s, 1.0)
 PACELINE_MESSAGE(Welcome, "welcome", PACELINE_WELCOME_FIELDS);
 
-// The process samples what its threads do, from now on (stacks/sampler.h). Answered with Sampling at once.
+// The process samples what its threads do, from now on (stacks/sampler.h), which Sampling answers at once; or it
+// profiles itself otherwise, which Sampling answers in the end.
 #define PACELINE_SAMPLE_FIELDS(FIELD) \
   FIELD(double, seconds, 5.0)         \
-  FIELD(double, rate, 99.0)
+  FIELD(double, rate, 99.0)           \
+  FIELD(std::string, kind, kCpuProfile)
 PACELINE_MESSAGE(Sample, "sample", PACELINE_SAMPLE_FIELDS);
 
-// Its descriptor is the memory to which the samples go; none where the process does not sample.
+// Its descriptor is the memory to which the samples go; of another kind than "cpu", memory with a profile, a line of
+// JSON (stacks/profile.h), and behind that the timeline, if it has one. None where there is a problem.
 #define PACELINE_SAMPLING_FIELDS(FIELD) FIELD(std::string, problem, "") /* why it does not */
 PACELINE_MESSAGE(Sampling, "sampling", PACELINE_SAMPLING_FIELDS);
 
@@ -473,10 +483,11 @@ PACELINE_MESSAGE(StopRun, "stop_run", PACELINE_STOP_RUN_FIELDS);
 PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQUEST_FIELDS);
 
 // Answered with ProfileReply.
-#define PACELINE_RUN_PROFILE_REQUEST_FIELDS(FIELD) \
-  FIELD(int64_t, rank, -1)    /* -1: all */        \
-  FIELD(double, seconds, 5.0) /* from 1 to 60 */   \
-  FIELD(std::string, who, "") /* asks, for the log */
+#define PACELINE_RUN_PROFILE_REQUEST_FIELDS(FIELD)    \
+  FIELD(int64_t, rank, -1)    /* -1: all */           \
+  FIELD(double, seconds, 5.0) /* from 1 to 60 */      \
+  FIELD(std::string, who, "") /* asks, for the log */ \
+  FIELD(std::string, kind, kCpuProfile)
 PACELINE_MESSAGE(RunProfileRequest, "run_profile_request", PACELINE_RUN_PROFILE_REQUEST_FIELDS);
 
 // The train loops shall save a checkpoint. Answered with RunCheckpointReply once they know, or will not.

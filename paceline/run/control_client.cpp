@@ -47,13 +47,16 @@ arrow::Result<Descriptor> connect_to(const std::string& run_folder, std::chrono:
 }
 
 arrow::Result<rpc::Envelope> ask(const std::string& run_folder, rpc::Envelope request,
-                                 std::chrono::milliseconds patience) {
+                                 std::chrono::milliseconds patience, const std::stop_token& given_up = {}) {
   ARROW_ASSIGN_OR_RAISE(Descriptor connected, connect_to(run_folder, patience));
   rpc::BlockingSocket socket(std::move(connected));
   request.request = 1;
   ARROW_RETURN_NOT_OK(socket.send(std::move(request)));
-  ARROW_ASSIGN_OR_RAISE(const bool answered, socket.wait(patience));
-  if (!answered) return no_answer(run_folder, patience);
+  const std::stop_callback end_wait(given_up, [&socket] { socket.shut_down(); });
+  const arrow::Result<bool> answered = socket.wait(patience);
+  if (given_up.stop_requested()) return arrow::Status::Cancelled("nobody waits for the run's answer any more");
+  ARROW_RETURN_NOT_OK(answered.status());
+  if (!*answered) return no_answer(run_folder, patience);
   ARROW_ASSIGN_OR_RAISE(auto reply, socket.receive());
   if (!reply) return arrow::Status::IOError("the run in ", run_folder, " ended while it was asked");
   return *std::move(reply);
@@ -84,9 +87,11 @@ arrow::Result<std::vector<stacks::WorkerStacks>> request_stacks(const std::strin
 }
 
 arrow::Result<RunProfile> request_profile(const std::string& run_folder, int64_t rank, int64_t seconds,
-                                          const std::string& who, std::chrono::milliseconds patience) {
-  const rpc::RunProfileRequest wanted{.rank = rank, .seconds = static_cast<double>(seconds), .who = who};
-  ARROW_ASSIGN_OR_RAISE(const auto reply, ask(run_folder, rpc::pack(wanted), std::chrono::seconds(seconds) + patience));
+                                          const std::string& who, const std::string& kind, std::stop_token given_up,
+                                          std::chrono::milliseconds patience) {
+  const rpc::RunProfileRequest wanted{.rank = rank, .seconds = static_cast<double>(seconds), .who = who, .kind = kind};
+  ARROW_ASSIGN_OR_RAISE(const auto reply,
+                        ask(run_folder, rpc::pack(wanted), std::chrono::seconds(seconds) + patience, given_up));
   ARROW_ASSIGN_OR_RAISE(auto said, rpc::unpack<rpc::ProfileReply>(reply));
   return RunProfile{.profiles = stacks::decode_profiles(reply.bytes),
                     .folder = std::move(said.folder),

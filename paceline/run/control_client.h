@@ -7,10 +7,12 @@
 #include <arrow/result.h>
 
 #include <chrono>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "paceline/core/json.h"
+#include "paceline/rpc/messages.h"
 #include "paceline/stacks/profile.h"
 #include "paceline/stacks/stack.h"
 
@@ -35,9 +37,12 @@ struct RunProfile {
   std::string problem;  // why they are not
 };
 /// Samples the worker with that rank, or, with -1, all, for so many seconds, and names what was found: `patience` is
-/// for that alone. `who` asks, for the run's log.
+/// for that alone. `who` asks, for the run's log. `kind`: as rpc::RunProfileRequest has it; timelines are in the
+/// folder. Cancelled at once when `given_up` says so; the run keeps the profile
+/// all the same.
 arrow::Result<RunProfile> request_profile(const std::string& run_folder, int64_t rank, int64_t seconds,
-                                          const std::string& who,
+                                          const std::string& who, const std::string& kind = rpc::kCpuProfile,
+                                          std::stop_token given_up = {},
                                           std::chrono::milliseconds patience = std::chrono::seconds(90));
 
 /// Asks the train loops of the live run to save a checkpoint (train/session.h, checkpoint_requested()), which they do

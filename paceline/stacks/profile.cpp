@@ -237,7 +237,9 @@ Json to_speedscope(const Profiles& profiles, const std::string& name) {
       }
       all.push_back({{"type", "sampled"},
                      {"name", owner_of(profile) + ", " + label_of(thread) + " (" + thread.language + ")"},
-                     {"unit", "seconds"},
+                     {"unit", profile.unit == kBytes ? "bytes"
+                              : profile.rate > 0     ? "seconds"
+                                                     : "none"},
                      {"startValue", 0},
                      {"endValue", end},
                      {"samples", std::move(samples)},

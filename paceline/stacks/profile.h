@@ -27,6 +27,12 @@ using CountedStacks = std::vector<CountedStack>;
 /// Languages of a thread's stacks.
 inline constexpr const char* kNativeCode = "C++";
 inline constexpr const char* kPythonCode = "Python";
+/// Those of LibTorch, each called by the one before.
+inline constexpr const char* kOperators = "operators";
+
+/// What counts count.
+inline constexpr const char* kSamples = "samples";
+inline constexpr const char* kBytes = "bytes";
 
 // One thread's stacks in one language: of a Python program's thread there may be both.
 #define PACELINE_THREAD_PROFILE_FIELDS(FIELD) \
@@ -45,6 +51,7 @@ using ThreadProfiles = std::vector<ThreadProfile>;
   FIELD(int64_t, pid, 0)                                                                    \
   FIELD(double, rate, 0.0) /* a count of 1 stands for 1/rate s: of C++ of processor time */ \
   FIELD(double, seconds, 0.0)                                                               \
+  FIELD(std::string, unit, kSamples)            /* or bytes, and then there is no rate */   \
   FIELD(int64_t, dropped, 0)                    /* counts for which there was no room */    \
   FIELD(std::vector<std::string>, ways, {})     /* how it was taken: "signal", "py-spy" */  \
   FIELD(std::vector<std::string>, problems, {}) /* what is missing, and why */              \

@@ -13,6 +13,7 @@
 #include "paceline/core/json.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/run_layout.h"
+#include "paceline/views/readable_text.h"
 
 namespace paceline::views {
 namespace {
@@ -68,13 +69,6 @@ arrow::Result<std::string> read_at(const Descriptor& file, int64_t offset, int64
   }
   bytes.resize(got);
   return bytes;
-}
-
-// What is no UTF-8 is replaced, as in the names of JSON's objects.
-std::string readable(const std::string& bytes) {
-  if (is_utf8(bytes)) return bytes;
-  const Json json = bytes;
-  return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
 }
 
 bool has_text(std::string_view line, std::string_view small_text) {

@@ -61,6 +61,7 @@ class AgentLink {
     if (sender_.joinable()) sender_.join();
     socket_.shut_down();
     if (control_.joinable()) control_.join();
+    if (profiling_.joinable()) profiling_.join();
   }
 
   arrow::Status begin(const Clock& clock) {
@@ -148,6 +149,11 @@ class AgentLink {
   void set_on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) {
     const std::lock_guard lock(callback_mutex_);
     on_checkpoint_ = std::move(on_checkpoint);
+  }
+
+  void set_on_profile(std::function<arrow::Result<Descriptor>(const rpc::Sample&)> on_profile) {
+    const std::lock_guard lock(callback_mutex_);
+    on_profile_ = std::move(on_profile);
   }
 
   arrow::Result<Descriptor> connect_data() {
@@ -248,6 +254,7 @@ class AgentLink {
       }
     } else if (envelope.type == rpc::Sample::kType) {
       ARROW_ASSIGN_OR_RAISE(const auto sample, rpc::unpack<rpc::Sample>(envelope));
+      if (sample.kind != rpc::kCpuProfile) return profile(sample, envelope.request);
       rpc::Envelope sampling = begin_sampling(sample);
       sampling.reply_to = envelope.request;
       outbox_.push(std::move(sampling));
@@ -273,6 +280,37 @@ class AgentLink {
     rpc::Envelope sampling = rpc::pack(rpc::Sampling{}, identity());
     sampling.descriptors.push_back(*std::move(memory));
     return sampling;
+  }
+
+  // One at a time: they would be in each other.
+  arrow::Status profile(const rpc::Sample& wanted, int64_t request) {
+    std::function<arrow::Result<Descriptor>(const rpc::Sample&)> take;
+    {
+      const std::lock_guard lock(callback_mutex_);
+      take = on_profile_;
+    }
+    const auto answer = [this, request](rpc::Envelope sampling) {
+      sampling.reply_to = request;
+      outbox_.push(std::move(sampling));
+    };
+    std::string problem;
+    if (!take) problem = "the process takes no profile of this kind: it runs no train loop";
+    if (is_profiling_) problem = "another profile is being taken";
+    if (!problem.empty()) {
+      answer(rpc::pack(rpc::Sampling{.problem = problem}, identity()));
+      return arrow::Status::OK();
+    }
+    if (profiling_.joinable()) profiling_.join();
+    is_profiling_ = true;
+    profiling_ = start_thread([this, wanted, take, answer] {
+      auto taken = take(wanted);
+      rpc::Envelope sampling =
+          rpc::pack(rpc::Sampling{.problem = taken.ok() ? "" : taken.status().message()}, identity());
+      if (taken.ok()) sampling.descriptors.push_back(*std::move(taken));
+      answer(std::move(sampling));
+      is_profiling_ = false;
+    });
+    return arrow::Status::OK();
   }
 
   void note_sent(const Json& report) {
@@ -359,11 +397,14 @@ class AgentLink {
   std::optional<rpc::Stop> last_stop_;
   std::function<void(const rpc::Stop&)> on_stop_;
   std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint_;
+  std::function<arrow::Result<Descriptor>(const rpc::Sample&)> on_profile_;
   std::function<void(Descriptor)> on_data_client_;
   std::vector<Descriptor> data_clients_;  // that wait for the callback
 
   std::atomic<bool> closing_ = false;
   std::atomic<bool> losing_ = false;
+  std::atomic<bool> is_profiling_ = false;
+  std::thread profiling_;  // the control thread's
   std::thread sender_;
   std::thread control_;
 };
@@ -395,6 +436,9 @@ class SocketConnection final : public Connection {
   void on_stop(std::function<void(const rpc::Stop&)> on_stop) override { link_->set_on_stop(std::move(on_stop)); }
   void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) override {
     link_->set_on_checkpoint(std::move(on_checkpoint));
+  }
+  void on_profile(std::function<arrow::Result<Descriptor>(const rpc::Sample&)> on_profile) override {
+    link_->set_on_profile(std::move(on_profile));
   }
   bool checkpoint_requested() override { return link_->checkpoint_requested(); }
   void on_data_client(std::function<void(Descriptor)> on_data_client) override {

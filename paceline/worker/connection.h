@@ -83,6 +83,10 @@ class Connection {
   /// Runs on the control thread for each checkpoint that is published from now on. Replaces as on_stop() does.
   virtual void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) = 0;
 
+  /// Runs on a thread of its own when a profile is wanted that is not sampled (rpc::Sample): gives what Sampling
+  /// carries. Replaces as on_stop() does; without it such profiles are refused.
+  virtual void on_profile(std::function<arrow::Result<Descriptor>(const rpc::Sample&)> on_profile) = 0;
+
   /// One call of the train loop: whether somebody wants a checkpoint, which all ranks hear at the same of their calls
   /// (checkpoint_wish.h). False when a Stop has come.
   virtual bool checkpoint_requested() = 0;

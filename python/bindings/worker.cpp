@@ -8,6 +8,9 @@
 
 #include <pybind11/chrono.h>
 #include <pybind11/stl.h>
+#include <unistd.h>
+
+#include <tuple>
 
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/comm/backend.h"
@@ -18,6 +21,7 @@
 #include "paceline/core/posix/process_title.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/parallel/ddp/model_agreement.h"
+#include "paceline/stacks/profile.h"
 #include "paceline/train/session.h"
 #include "paceline/train/worker/language_runtime.h"
 #include "python/bindings/exception.h"
@@ -58,6 +62,10 @@ c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c1
                                           .address = progress != nullptr ? kLoopback : "",
                                           .progress = counted ? progress : nullptr});
 }
+
+// Of one thread at one place: its name and number, functions with file and line, the outermost first, and bytes.
+using PythonAllocations =
+    std::tuple<std::string, int64_t, std::vector<std::tuple<std::string, std::string, int64_t>>, int64_t>;
 
 // Calls the object of paceline._worker. All calls come from the thread that has called run_worker(), with no GIL.
 class PythonProgram final : public train::LanguageRuntime {
@@ -164,6 +172,28 @@ class PythonProgram final : public train::LanguageRuntime {
     } catch (...) {
       return "";
     }
+  }
+
+  std::string profile_memory(double seconds) override {
+    const py::gil_scoped_acquire gil;
+    stacks::Profile profile{.pid = ::getpid(), .seconds = seconds, .unit = stacks::kBytes, .ways = {"memray"}};
+    try {
+      const py::object found = program_.attr("profile_memory")(seconds);
+      if (found.is_none()) return "";
+      stacks::ProfileBuilder builder(profile);
+      for (const auto& one : found.cast<std::vector<PythonAllocations>>()) {
+        const auto& [thread, tid, functions, bytes] = one;
+        stacks::StackFrames frames;
+        for (const auto& [function, file, line] : functions) {
+          frames.push_back({.function = function, .file = file, .line = line});
+        }
+        builder.add({.tid = tid, .name = thread, .language = stacks::kPythonCode}, frames, bytes);
+      }
+    } catch (const py::error_already_set& error) {
+      profile.ways.clear();
+      profile.problems.push_back("memray could not be used: " + utf8(error.value()));
+    }
+    return stacks::encode_lines({profile});
   }
 
   void flush() override {

@@ -4,6 +4,8 @@ import atexit
 import contextlib
 import os
 import sys
+import tempfile
+import time
 import traceback
 
 import cloudpickle
@@ -65,6 +67,22 @@ class Program:
         except BaseException:  # of the exception's own class
             return b""
         return data if len(data) <= _LARGEST_EXCEPTION else b""
+
+    def profile_memory(self, seconds):
+        """What is in memory at the peak of what is allocated meanwhile; None without memray."""
+        try:
+            import memray
+        except ImportError:
+            return None
+        with tempfile.TemporaryDirectory(prefix="paceline_memray_") as folder:
+            file = os.path.join(folder, "allocations")
+            with memray.Tracker(file):
+                time.sleep(seconds)
+            with memray.FileReader(file) as reader:
+                return [
+                    (record.thread_name, record.tid, record.stack_trace()[::-1], record.size)
+                    for record in reader.get_high_watermark_allocation_records(merge_threads=False)
+                ]
 
     def flush(self):
         # The process ends without the interpreter's own end: what trackers and others have left for it is done here,

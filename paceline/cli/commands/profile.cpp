@@ -1,4 +1,4 @@
-// paceline profile RUN [--rank N] [--cpu] [--seconds S] [-o FILE] [--json]
+// paceline profile RUN [--rank N] [--cpu | --memory | --timeline] [--seconds S] [-o FILE] [--json]
 #include "paceline/stacks/profile.h"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/profile_summary.h"
 #include "paceline/cli/run_lookup.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/run/control_client.h"
 #include "paceline/run/reader.h"
 #include "paceline/storage/local/durable.h"
@@ -16,7 +17,7 @@ namespace {
 struct ProfileSettings {
   std::string run;
   int64_t rank = -1;
-  bool cpu = true;
+  std::string kind = rpc::kCpuProfile;
   int64_t seconds = 5;
   std::string output;
   bool as_json = false;
@@ -24,10 +25,26 @@ struct ProfileSettings {
 
 // "" for the name of a file that a profile can be written into.
 std::string problem_of_profile_path(const std::string& path) {
-  if (path.ends_with(".json") || path.ends_with(".folded") || path.ends_with(".txt")) return "";
+  if (path.ends_with(".json") || path.ends_with(".json.gz") || path.ends_with(".folded") || path.ends_with(".txt"))
+    return "";
   return "\"" + path +
          "\" names no kind of profile; wanted a file that ends with .json (speedscope), or .folded or .txt (a line for "
          "each stack)";
+}
+
+// A timeline is in the folder already.
+arrow::Status write_timeline(const ProfileSettings& settings, const run::RunProfile& taken) {
+  std::vector<int64_t> ranks;
+  for (const stacks::Profile& profile : taken.profiles) {
+    if (is_sampled(profile)) ranks.push_back(profile.rank);
+  }
+  if (ranks.size() != 1) {
+    return arrow::Status::Invalid("a file has the timeline of one rank, and there are ", ranks.size(),
+                                  ": say which with --rank; all are in ", taken.folder);
+  }
+  ARROW_ASSIGN_OR_RAISE(const std::string timeline,
+                        storage::read_file(taken.folder + "/" + run_layout::timeline_of(ranks.front())));
+  return storage::write_atomically(settings.output, timeline);
 }
 
 arrow::Status write_profile(const stacks::Profiles& profiles, const std::string& run, const std::string& path) {
@@ -37,6 +54,11 @@ arrow::Status write_profile(const stacks::Profiles& profiles, const std::string&
 }
 
 arrow::Status profile(const ProfileSettings& settings) {
+  const bool is_timeline = settings.kind == rpc::kTimelineProfile;
+  if (!settings.output.empty() && settings.output.ends_with(".json.gz") != is_timeline) {
+    return arrow::Status::Invalid("wanted a file that ends with ", is_timeline ? ".json.gz" : ".json, .folded or .txt",
+                                  " for this kind of profile, got ", settings.output);
+  }
   ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(settings.run));
   ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
   const track::RunRow& run = record.run;
@@ -44,8 +66,8 @@ arrow::Status profile(const ProfileSettings& settings) {
     return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives; profiles that were ",
                                   "taken are in its folder profiles/");
   }
-  ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken,
-                        run::request_profile(run.path, settings.rank, settings.seconds, asker("profile")));
+  ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken, run::request_profile(run.path, settings.rank, settings.seconds,
+                                                                          asker("profile"), settings.kind));
   if (taken.profiles.empty() && settings.rank >= 0) {
     return arrow::Status::KeyError("no worker of run ", run.name, " has rank ", settings.rank, " now; `paceline show ",
                                    settings.run, "` lists them");
@@ -55,8 +77,10 @@ arrow::Status profile(const ProfileSettings& settings) {
                                   "` says what it waits for");
   }
   const bool has_any = std::ranges::any_of(taken.profiles, &is_sampled);
-  if (!settings.output.empty() && has_any)
-    ARROW_RETURN_NOT_OK(write_profile(taken.profiles, run.name, settings.output));
+  if (!settings.output.empty() && has_any) {
+    ARROW_RETURN_NOT_OK(is_timeline ? write_timeline(settings, taken)
+                                    : write_profile(taken.profiles, run.name, settings.output));
+  }
   if (settings.as_json) {
     print(encode_json(summary_json(taken.profiles, taken.folder)) + "\n");
   } else {
@@ -83,14 +107,26 @@ void add_profile(CLI::App& program, int& exit_code) {
   command->add_option("--rank", settings->rank, "Only the worker with this rank")
       ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
       ->type_name("N");
-  command->add_flag("--cpu", settings->cpu, "Where processor time goes (the default, and the only kind yet)");
+  const auto add_kind = [&](const char* flag, const char* kind, const char* help) {
+    return command->add_flag_callback(flag, [settings, kind] { settings->kind = kind; }, help);
+  };
+  CLI::Option* const cpu = add_kind("--cpu", rpc::kCpuProfile, "Where processor time goes (the default)");
+  CLI::Option* const memory =
+      add_kind("--memory", rpc::kMemoryProfile,
+               "Who allocates memory: Python's functions by memray, where it is installed, else "
+               "LibTorch's operators");
+  CLI::Option* const timeline = add_kind("--timeline", rpc::kTimelineProfile,
+                                         "Which operators run when: for ui.perfetto.dev or chrome://tracing");
+  cpu->excludes(memory)->excludes(timeline);
+  memory->excludes(timeline);
   command->add_option("--seconds", settings->seconds, "Sample for so long, from 1 to 60")
       ->check(CLI::Validator(CLI::Range(1, 60)).description(""))
       ->type_name("S")
       ->capture_default_str();
   command
       ->add_option("-o,--output", settings->output,
-                   "Write the profile into this file: .json (speedscope), .folded or .txt (a line for each stack)")
+                   "Write the profile into this file: .json (speedscope), .folded or .txt (a line for each stack); a "
+                   "timeline, of one rank, as .json.gz")
       ->check(problem_of_profile_path)
       ->type_name("FILE");
   const auto as_json = add_json(*command);

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "paceline/cli/table.h"
+#include "paceline/core/bytes_text.h"
 
 namespace paceline::cli {
 namespace {
@@ -13,10 +14,15 @@ using stacks::Profile;
 using stacks::Profiles;
 
 constexpr size_t kMostFunctions = 10;
-constexpr const char* kLanguages[] = {stacks::kPythonCode, stacks::kNativeCode};
+constexpr const char* kLanguages[] = {stacks::kPythonCode, stacks::kNativeCode, stacks::kOperators};
 
 std::string owner_text(const Profile& profile) {
   return profile.rank >= 0 ? "rank " + std::to_string(profile.rank) : "worker " + std::to_string(profile.worker);
+}
+
+// "12 samples", "3.4 MiB".
+std::string amount_text(int64_t count, const std::string& unit) {
+  return unit == stacks::kBytes ? bytes_text(count) : std::to_string(count) + " samples";
 }
 
 std::string process_line(const Profile& profile) {
@@ -25,17 +31,19 @@ std::string process_line(const Profile& profile) {
   if (!profile.node.empty()) line += " on node " + printable(profile.node);
   if (is_sampled(profile)) {
     char time[64];
-    std::snprintf(time, sizeof time, ", %.1f s at %.0f Hz", profile.seconds, profile.rate);
+    std::snprintf(time, sizeof time, ", %.1f s", profile.seconds);
     line += time;
+    std::snprintf(time, sizeof time, " at %.0f Hz", profile.rate);
+    if (profile.rate > 0) line += time;
   }
   std::string counts;
   for (const char* language : kLanguages) {
     const bool has = std::ranges::any_of(profile.threads, [&](const auto& one) { return one.language == language; });
     if (!has) continue;
-    counts += (counts.empty() ? ": " : ", ") + std::to_string(stacks::count_of({profile}, language)) + " samples of " +
-              language;
+    counts += (counts.empty() ? ": " : ", ") + amount_text(stacks::count_of({profile}, language), profile.unit) +
+              " of " + language;
   }
-  if (counts.empty() && is_sampled(profile)) counts = ": no samples, it used no processor time";
+  if (counts.empty() && is_sampled(profile) && profile.rate > 0) counts = ": no samples, it used no processor time";
   line += counts + "\n";
   for (const std::string& problem : profile.problems) line += "  " + printable(problem) + "\n";
   return line;
@@ -93,9 +101,12 @@ std::string summary_of(const Profiles& profiles) {
     const int64_t all = stacks::count_of(profiles, language);
     if (all == 0) continue;
     const auto shares = stacks::function_shares(profiles, language);
-    const std::string of = std::string(language) + ", of " + std::to_string(all) + " samples";
-    text += "\nmost own time in " + of + "\n" + function_table(functions_with_most(shares, &FunctionShare::own), all);
-    text += "\nmost time with what they call in " + of + "\n" +
+    const std::string& unit = profiles.front().unit;
+    const std::string of = std::string(language) + ", of " + amount_text(all, unit);
+    const std::string what = unit == stacks::kBytes ? "memory" : "time";
+    text += "\nmost own " + what + " in " + of + "\n" +
+            function_table(functions_with_most(shares, &FunctionShare::own), all);
+    text += "\nmost " + what + " with what they call in " + of + "\n" +
             function_table(functions_with_most(shares, &FunctionShare::total), all);
   }
   return text + "\n";

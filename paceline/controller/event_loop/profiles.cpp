@@ -8,7 +8,6 @@
 
 #include "paceline/controller/event_loop/run_loop_internal.h"
 #include "paceline/core/run_layout.h"
-#include "paceline/storage/local/durable.h"
 
 namespace paceline::controller {
 
@@ -29,11 +28,19 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
   }
   const std::string whose = wanted.rank >= 0 ? "of rank " + std::to_string(wanted.rank) : "of all ranks";
   const std::string who = wanted.who.empty() ? "the command line" : wanted.who;
-  books_.log().info(who + " asks for a profile " + whose + ", " + std::to_string(std::lround(seconds)) + " s");
-  question.name = std::string(run_layout::kProfiles) + "/" + paceline::to_string(parts_.clock.now());
+  books_.log().info(who + " asks for a " + wanted.kind + " profile " + whose + ", " +
+                    std::to_string(std::lround(seconds)) + " s");
+  const Time now = parts_.clock.now();
+  question.profile = {.name = run::profile_name(now),
+                      .kind = wanted.kind,
+                      .time = to_seconds(now),
+                      .who = who,
+                      .rank = wanted.rank,
+                      .seconds = seconds};
   const int64_t number = ++last_question_;
   for (auto& [agent, workers] : workers_of_agent) {
-    rpc::Envelope envelope = rpc::pack(rpc::ProfileRequest{.workers = std::move(workers), .seconds = seconds});
+    rpc::Envelope envelope =
+        rpc::pack(rpc::ProfileRequest{.workers = std::move(workers), .seconds = seconds, .kind = wanted.kind});
     envelope.request = number;
     if (agents_[agent].channel->send(std::move(envelope)).ok()) question.due.insert(agent);
   }
@@ -44,8 +51,19 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
 void RunLoop::receive_profiles(size_t agent, const rpc::Envelope& envelope) {
   const auto question = profile_questions_.find(envelope.reply_to);
   if (question == profile_questions_.end()) return;
-  for (stacks::Profile& found : stacks::decode_profiles(envelope.bytes)) {
-    if (is_placed(found, agent)) question->second.found.push_back(std::move(found));
+  const auto said = rpc::unpack<rpc::ProfileReply>(envelope).ValueOr(rpc::ProfileReply{});
+  int64_t behind = 0;
+  for (const int64_t bytes : said.timelines) behind += bytes;
+  const int64_t end = std::max<int64_t>(0, std::ssize(envelope.bytes) - behind);
+  stacks::Profiles profiles = stacks::decode_profiles(envelope.bytes.substr(0, static_cast<size_t>(end)));
+  auto begin = static_cast<size_t>(end);
+  for (size_t i = 0; i < profiles.size(); ++i) {
+    const auto bytes = i < said.timelines.size() ? static_cast<size_t>(said.timelines[i]) : 0;
+    const std::string timeline = begin <= envelope.bytes.size() ? envelope.bytes.substr(begin, bytes) : "";
+    begin += bytes;
+    if (!is_placed(profiles[i], agent)) continue;
+    if (!timeline.empty()) question->second.timelines[profiles[i].rank] = timeline;
+    question->second.found.push_back(std::move(profiles[i]));
   }
   question->second.due.erase(agent);
   if (!question->second.due.empty()) return;
@@ -59,8 +77,8 @@ void RunLoop::answer_profiles(ProfileQuestion question) {
   rpc::ProfileReply said;
   if (std::ranges::any_of(question.found, [](const auto& one) { return !one.ways.empty(); })) {
     const arrow::Status kept = keep_profiles(question);
-    (kept.ok() ? said.folder : said.problem) =
-        kept.ok() ? request_.run_folder + "/" + question.name : "the profile could not be kept: " + kept.message();
+    const std::string folder = request_.run_folder + "/" + run_layout::kProfiles + "/" + question.profile.name;
+    (kept.ok() ? said.folder : said.problem) = kept.ok() ? folder : "the profile could not be kept: " + kept.message();
     if (!kept.ok()) books_.log().warning(said.problem);
   }
   rpc::Envelope reply = rpc::pack(said);
@@ -71,12 +89,8 @@ void RunLoop::answer_profiles(ProfileQuestion question) {
 
 arrow::Status RunLoop::keep_profiles(const ProfileQuestion& question) {
   if (!books_.is_ours()) return arrow::Status::Cancelled("another driver has the run");
-  ARROW_RETURN_NOT_OK(storage::make_folders_below(request_.run_folder, question.name));
-  const std::string folder = request_.run_folder + "/" + question.name + "/";
-  ARROW_RETURN_NOT_OK(
-      storage::write_atomically(folder + run_layout::kProfileLines, stacks::encode_lines(question.found)));
-  const Json shown = stacks::to_speedscope(question.found, "run " + request_.run_config.name.value_or(""));
-  return storage::write_atomically(folder + run_layout::kProfileSpeedscope, encode_json(shown) + "\n");
+  return run::keep_profile(request_.run_folder, run::described(question.profile, question.found), question.found,
+                           question.timelines, request_.run_config.name.value_or(""));
 }
 
 }  // namespace paceline::controller

@@ -29,6 +29,7 @@
 #include "paceline/core/rotating_log.h"
 #include "paceline/policy/hang_detection.h"
 #include "paceline/rpc/key_value_table.h"
+#include "paceline/run/kept_profiles.h"
 #include "paceline/run/time_spent.h"
 #include "paceline/stacks/profile.h"
 #include "paceline/stacks/stack.h"
@@ -80,12 +81,13 @@ class RunLoop final : private Crew {
     Agents due;
     std::function<void(std::vector<stacks::WorkerStacks>)> done;
   };
-  // A question for profiles, likewise; they are kept in the folder `name` of the run's.
+  // A question for profiles, likewise; they are kept as `profile` says.
   struct ProfileQuestion {
     std::shared_ptr<rpc::Channel> client;
     int64_t request = 0;
-    std::string name;
+    run::KeptProfile profile;
     stacks::Profiles found;
+    run::Timelines timelines;
     Agents due;
   };
   // A question for the last collectives, likewise.

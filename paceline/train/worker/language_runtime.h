@@ -83,6 +83,12 @@ class LanguageRuntime {
   /// Bytes of which the driver's side of the language can make that exception again (RunRequest::take_exception); ""
   /// for none.
   virtual std::string serialized(const std::exception_ptr& exception);
+  /// What the language itself knows of memory that is allocated in so many seconds: a profile, as a line of JSON
+  /// (stacks/profile.h); "" where it knows nothing, and what LibTorch allocates is looked at. Called on a thread apart.
+  virtual std::string profile_memory(double seconds) {
+    (void)seconds;
+    return "";
+  }
   /// The last call before the process ends: writes what is buffered.
   virtual void flush();
 };

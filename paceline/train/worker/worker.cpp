@@ -15,6 +15,7 @@
 #include "paceline/core/posix/build_id.h"
 #include "paceline/core/posix/network_interface.h"
 #include "paceline/core/posix/priority.h"
+#include "paceline/core/posix/sealed_memory.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/storage.h"
@@ -24,6 +25,7 @@
 #include "paceline/train/worker/failure_internal.h"
 #include "paceline/train/worker/figures_file_internal.h"
 #include "paceline/train/worker/language_runtime.h"
+#include "paceline/train/worker/operator_profile_internal.h"
 #include "paceline/train/worker/session_internal.h"
 #include "paceline/train/worker/user_frames.h"
 #include "paceline/worker/connection.h"
@@ -261,6 +263,16 @@ int run_generations(LanguageRuntime& program, worker::Connection& connection) {
   });
   connection.on_checkpoint([](const rpc::CheckpointCommitted& committed) {
     live.with([&](Session& session) { session.set_checkpoint(committed.path, committed.index); });
+  });
+  connection.on_profile([&program](const rpc::Sample& wanted) -> arrow::Result<Descriptor> {
+    if (wanted.kind == rpc::kMemoryProfile) {
+      const std::string line = program.profile_memory(wanted.seconds);
+      if (!line.empty()) return SealedMemory::create("paceline_profile", {line});
+    }
+    bool has_gpu = false;
+    live.with([&](const Session& session) { has_gpu = session.options().device.is_cuda(); });
+    ARROW_ASSIGN_OR_RAISE(const OwnProfile taken, profile_operators(wanted, has_gpu));
+    return memory_with(taken);
   });
   static std::shared_ptr<comm::Group> group;  // not destroyed with this call: the process ends without that
   while (true) {

@@ -1,6 +1,7 @@
 // The server's interface, /api/v1. Addresses are relative, so that the pages work under any prefix of a reverse proxy.
 import { Problem, problemOf, problemOfFailure } from "./problem.ts";
 import type { Collectives, Hang, HangEvidence, LogRange, LogStream, MetricsJson } from "./views.ts";
+import type { FlameGraph, KeptProfile, ProfileKind } from "./views.ts";
 import type { RunConfiguration, RunEvent, RunList, RunView, SessionInfo, WorkerStacks } from "./views.ts";
 import { session } from "./session.ts";
 
@@ -130,6 +131,30 @@ export function stopRun(id: string): Promise<unknown> {
 export async function takeStacks(id: string): Promise<WorkerStacks[]> {
   const answer = await post<{ workers: WorkerStacks[] }>(runPath(id, "/actions"), { action: "stacks" });
   return answer.workers;
+}
+
+export async function fetchProfiles(id: string): Promise<KeptProfile[]> {
+  return (await request<{ profiles: KeptProfile[] }>(runPath(id, "/profiles"))).profiles;
+}
+
+export function fetchProfile(id: string, name: string): Promise<FlameGraph> {
+  return request(runPath(id, `/profiles/${encodeURIComponent(name)}`));
+}
+
+/** Where the profile is in speedscope's format, from the pages' folder. */
+export function speedscopePath(id: string, name: string): string {
+  return BASE + runPath(id, `/profiles/${encodeURIComponent(name)}?format=speedscope`);
+}
+
+/** Of one rank, as the browser saves it. */
+export function timelinePath(id: string, name: string, rank: number): string {
+  return BASE + runPath(id, `/profiles/${encodeURIComponent(name)}/timeline?rank=${rank}`);
+}
+
+/** Profiles the workers of a live run, or one rank, and answers when that is done; the run keeps what was taken. */
+export async function takeProfile(id: string, kind: ProfileKind, rank: number, seconds: number): Promise<KeptProfile> {
+  const action = { action: "profile", kind, rank, seconds };
+  return (await post<{ profile: KeptProfile }>(runPath(id, "/actions"), action)).profile;
 }
 
 export { Problem };

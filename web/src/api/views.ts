@@ -313,3 +313,69 @@ export interface WorkerStacks {
     problem: string;
   };
 }
+
+/** A profile that the run keeps. */
+export type ProfileKind = "cpu" | "memory" | "timeline";
+
+export interface KeptProfile {
+  /** Of its folder; "": it could not be kept. */
+  name: string;
+  /** A ProfileKind, or one of a later version. */
+  kind: string;
+  time: number;
+  /** Who asked for it; "": that was not kept. */
+  who: string;
+  /** That was asked for; −1: all. */
+  rank: number;
+  seconds: number;
+  ranks: number[];
+  /** How many, by language; of memory bytes. */
+  samples: { [language: string]: number };
+  problems: string[];
+}
+
+/** A function, whichever of its lines was seen. */
+export interface FlameFrame {
+  /** "" where no symbol is known. */
+  function: string;
+  file: string;
+  /** 0: not known. */
+  line: number;
+  module: string;
+}
+
+export interface FlameProcess {
+  worker: number;
+  /** −1: a worker without a rank. */
+  rank: number;
+  node: string;
+  pid: number;
+  /** A sample stands for 1/rate seconds. */
+  rate: number;
+  seconds: number;
+  dropped: number;
+  /** Empty: it was not sampled. */
+  ways: string[];
+  problems: string[];
+}
+
+/** counts[i] samples of the thread ended at nodes[i]. */
+export interface FlameThread {
+  /** Position in `processes`. */
+  process: number;
+  tid: number;
+  name: string;
+  language: string;
+  nodes: number[];
+  counts: number[];
+}
+
+/** All stacks of a profile as one tree: node i is frames[frame[i]], called by node parent[i], which is smaller; −1: by nobody. */
+export interface FlameGraph {
+  profile: KeptProfile;
+  frames: FlameFrame[];
+  parent: number[];
+  frame: number[];
+  processes: FlameProcess[];
+  threads: FlameThread[];
+}

@@ -8,6 +8,8 @@ import { CopyButton } from "../shell/copy_button.tsx";
 import { useSession } from "../shell/session_page.tsx";
 import { StateBadge } from "../shell/state_badge.tsx";
 import { Ago, Time, useNow } from "../shell/time.tsx";
+import { ProfileButton } from "../profiles/profile_button.tsx";
+import { READ_ONLY } from "../profiles/profile_text.ts";
 import { printable } from "../text/printable.ts";
 import { CheckpointDialog } from "./checkpoint_dialog.tsx";
 import { ErrorText } from "./error_text.tsx";
@@ -70,13 +72,15 @@ function Facts({ run, now }: { run: RunView; now: number }) {
 function Actions({ id, run, onChanged }: { id: string; run: RunView; onChanged: () => void }) {
   const [open, setOpen] = useState<"" | "stop" | "stacks" | "checkpoint">("");
   const { info } = useSession();
-  const reason = info?.read_only ? "This dashboard is read-only: it changes nothing." : whyNotLive(run);
+  const reason = info?.read_only ? READ_ONLY : whyNotLive(run);
   const close = () => setOpen("");
   return (
     <div class="actions">
       <button type="button" disabled={reason !== ""} title={reason} onClick={() => setOpen("stacks")}>
         Stacks
       </button>
+      <ProfileButton id={id} run={run} />
+      <ProfileButton id={id} run={run} kind="memory" />
       <button type="button" disabled={reason !== ""} title={reason} onClick={() => setOpen("checkpoint")}>
         Checkpoint now…
       </button>

@@ -5,6 +5,7 @@ import { countText } from "../format/number.ts";
 import { shownState } from "../runs/run_state.ts";
 import { Loading, ProblemNotice } from "../shell/notices.tsx";
 import { type Parameters, runHash } from "../shell/route.ts";
+import { Profiles } from "../profiles/profiles.tsx";
 import { printable } from "../text/printable.ts";
 import { Attempts } from "./attempts.tsx";
 import { Checkpoints } from "./checkpoints.tsx";
@@ -34,6 +35,7 @@ const SECTIONS: Section[] = [
   { key: "data", title: "Data", count: (run) => run.datasets.length },
   { key: "collectives", title: "Collectives" },
   { key: "hangs", title: "Hangs" },
+  { key: "profiles", title: "Profiles" },
   { key: "events", title: "Events" },
   { key: "controller", title: "Controller log" },
   { key: "configuration", title: "Configuration" },
@@ -64,6 +66,8 @@ function SectionContent({ id, run, parameters }: { id: string; run: RunView; par
       return <CollectivesSection id={id} run={run} />;
     case "hangs":
       return <Hangs id={id} run={run} parameters={parameters} />;
+    case "profiles":
+      return <Profiles id={id} run={run} />;
     case "events":
       return <Events id={id} run={run} />;
     case "controller":

@@ -1,6 +1,6 @@
 // The workers of the last attempt, a row for each rank.
 import { useMemo, useState } from "preact/hooks";
-import type { RunView, Worker } from "../api/views.ts";
+import type { ProfileKind, RunView, Worker } from "../api/views.ts";
 import { bytesText, countText, numberText, percentText } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import { shownStage } from "../runs/run_state.ts";
@@ -10,6 +10,9 @@ import { logsHash } from "../shell/route.ts";
 import { StateBadge } from "../shell/state_badge.tsx";
 import { useNow } from "../shell/time.tsx";
 import { VirtualRows } from "../table/virtual_rows.tsx";
+import { ProfileDialog } from "../profiles/profile_dialog.tsx";
+import { TITLES, kindText, whyNoProfile } from "../profiles/profile_text.ts";
+import { useSession } from "../shell/session_page.tsx";
 import { printable } from "../text/printable.ts";
 
 const ROW_HEIGHT = 32; // .worker-row in style/run.css
@@ -95,8 +98,13 @@ function SlowRanks({ workers }: { workers: Worker[] }) {
   return <p class="notice warn">Slow: {slow.join(", ")} as long for a step as the others.</p>;
 }
 
+const ROW_KINDS: ProfileKind[] = ["cpu", "memory"];
+
 export function Workers({ id, run }: { id: string; run: RunView }) {
   const [sort, setSort] = useState({ key: "rank", isDown: false });
+  const [profiled, setProfiled] = useState<{ worker: Worker; kind: ProfileKind } | undefined>();
+  const { info } = useSession();
+  const reasonFor = (worker: Worker) => whyNoProfile(run, info?.read_only ?? false, worker);
   const now = useNow(run.live);
   const rows = useMemo(() => {
     const column = COLUMNS.find((one) => one.key === sort.key);
@@ -126,6 +134,9 @@ export function Workers({ id, run }: { id: string; run: RunView }) {
           </div>
         );
       })}
+      <div role="columnheader" class="cell profile">
+        Profile
+      </div>
       <div role="columnheader" class="cell log">
         Log
       </div>
@@ -141,6 +152,21 @@ export function Workers({ id, run }: { id: string; run: RunView }) {
               {column.key === "stage" ? <StateCell worker={worker} /> : column.text(worker, now)}
             </div>
           ))}
+          <div role="cell" class="cell profile">
+            {ROW_KINDS.map((kind) => (
+              <button
+                key={kind}
+                type="button"
+                class="link"
+                aria-label={`${TITLES[kind]} of rank ${worker.rank ?? "?"}`}
+                disabled={reasonFor(worker) !== ""}
+                title={reasonFor(worker)}
+                onClick={() => setProfiled({ worker, kind })}
+              >
+                {kindText(kind)}
+              </button>
+            ))}
+          </div>
           <div role="cell" class="cell log">
             <a href={logsHash(id, `worker_${worker.worker}`)} aria-label={`Log of rank ${worker.rank ?? "?"}`}>
               Log
@@ -164,6 +190,15 @@ export function Workers({ id, run }: { id: string; run: RunView }) {
           head={head}
         />
       </div>
+      {profiled && (
+        <ProfileDialog
+          id={id}
+          run={run}
+          kind={profiled.kind}
+          rank={profiled.worker.rank ?? undefined}
+          onClose={() => setProfiled(undefined)}
+        />
+      )}
     </>
   );
 }

@@ -4,6 +4,7 @@ import { fetchSession } from "../api/api.ts";
 import type { Problem } from "../api/problem.ts";
 import { ComparePage } from "../runs/compare_page.tsx";
 import { LogsPage } from "../logs/logs_page.tsx";
+import { ProfilePage } from "../profiles/profile_page.tsx";
 import { RunPage } from "../run/run_page.tsx";
 import { RunsPage } from "../runs/runs_page.tsx";
 import { ConnectionBanner, ConnectionMark } from "./connection_banner.tsx";
@@ -22,6 +23,8 @@ function Page({ route }: { route: Route }) {
       return <RunPage key={route.id} id={route.id} parameters={route.parameters} />;
     case "logs":
       return <LogsPage key={route.id} id={route.id} stream={route.stream} parameters={route.parameters} />;
+    case "profile":
+      return <ProfilePage key={`${route.id}/${route.name}`} {...route} />;
     case "compare":
       return <ComparePage key={route.ids.join("\n")} ids={route.ids} parameters={route.parameters} />;
     case "unknown":

@@ -1,7 +1,7 @@
 // Which page an address means: what is behind its '#', so that no server has to rewrite paths, whatever prefix it has.
 //
 //   #/runs?state=failed&q=mnist&sort=-opened      #/runs/ID?tab=workers      #/runs/ID/logs/STREAM?q=error
-//   #/compare?runs=ID,ID&metric=loss
+//   #/runs/ID/profiles/NAME?rank=1&q=gemm   #/compare?runs=ID,ID&metric=loss
 
 export interface Parameters {
   [name: string]: string;
@@ -11,6 +11,7 @@ export type Route =
   | { page: "runs"; parameters: Parameters }
   | { page: "run"; id: string; parameters: Parameters }
   | { page: "logs"; id: string; stream: string; parameters: Parameters }
+  | { page: "profile"; id: string; name: string; parameters: Parameters }
   | { page: "compare"; ids: string[]; parameters: Parameters }
   | { page: "unknown"; parameters: Parameters };
 
@@ -44,6 +45,9 @@ export function routeOf(hash: string): Route {
   if (page === "runs" && section === "logs" && parts.length <= 4) {
     return { page: "logs", id: decoded(id), stream: decoded(stream), parameters };
   }
+  if (page === "runs" && section === "profiles" && parts.length === 4) {
+    return { page: "profile", id: decoded(id), name: decoded(stream), parameters };
+  }
   if (page === "compare" && parts.length === 1) {
     const { runs = "", ...rest } = parameters;
     // Ids are encoded once more within the list, so that a comma may be in one.
@@ -67,6 +71,10 @@ export function hashOf(route: Route): string {
       const stream = route.stream ? "/" + encodeURIComponent(route.stream) : "";
       return withParameters(`#/runs/${encodeURIComponent(route.id)}/logs${stream}`, route.parameters);
     }
+    case "profile": {
+      const path = `#/runs/${encodeURIComponent(route.id)}/profiles/${encodeURIComponent(route.name)}`;
+      return withParameters(path, route.parameters);
+    }
     case "compare":
       return withParameters("#/compare", {
         runs: route.ids.map(encodeURIComponent).join(","),
@@ -83,4 +91,8 @@ export function runHash(id: string, parameters: Parameters = {}): string {
 
 export function logsHash(id: string, stream = "", parameters: Parameters = {}): string {
   return hashOf({ page: "logs", id, stream, parameters });
+}
+
+export function profileHash(id: string, name: string, parameters: Parameters = {}): string {
+  return hashOf({ page: "profile", id, name, parameters });
 }

@@ -4,12 +4,13 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { withDashboard, withPage, withRun } from "./browser.mjs";
-import { emptyState, idOf } from "./runs.mjs";
+import { emptyState, idOf, profileOf } from "./runs.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** The hash of each page, and what is there once it is. */
 async function allPages() {
   const run = async (name, rest = "") => `#/runs/${await idOf(`spirals-${name}`)}${rest}`;
+  const profile = await run("live", `/profiles/${encodeURIComponent(await profileOf("spirals-live"))}`);
   return Object.entries({
     "#/runs": ".run-row .name a",
     [await run("live")]: ".chart canvas",
@@ -17,6 +18,9 @@ async function allPages() {
     [await run("killed", "?tab=checkpoints")]: "tbody tr",
     [await run("wide", "?tab=data")]: "tbody tr",
     [await run("wide", "?tab=collectives")]: "tbody tr",
+    [await run("live", "?tab=profiles")]: "tbody tr",
+    [profile]: ".flame-box canvas",
+    [`${profile}?than=${encodeURIComponent(await profileOf("spirals-live"))}&rank=0&than_rank=1`]: ".flame-box canvas",
     [await run("killed", "?tab=events")]: "tbody tr",
     [await run("killed", "?tab=controller")]: ".log-line",
     [await run("wide", "?tab=configuration")]: "tbody tr",
@@ -47,6 +51,7 @@ for (const colorScheme of ["light", "dark"]) {
     await withRun("spirals-live", "", { colorScheme }, async (page) => {
       for (const [button, ready] of [
         ["Stacks", "summary"],
+        ["CPU flame graph", "form"],
         ["Stop…", "p"],
         ["Keys", "kbd"],
       ]) {

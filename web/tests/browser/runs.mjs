@@ -2,11 +2,13 @@
 import { once } from "node:events";
 import { cpSync, createWriteStream, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { ask, index, train } from "./program.mjs";
 
 const HOSTILE = JSON.parse(readFileSync(new URL("hostile.json", import.meta.url), "utf8"));
 const LIVE = ["--steps", "1000000", "--pause", "0.02", "--checkpoint-every", "150"];
+
+export const HOSTILE_PROFILE = "2026-11-28T01:02:03.004Z";
 
 export const folder = mkdtempSync(join(tmpdir(), "paceline-web-"));
 export const state = join(folder, "state");
@@ -54,6 +56,17 @@ export async function idOf(name) {
   return ids.get(name);
 }
 
+const profiles = new Map();
+
+/** The name of a profile of a live run, which is taken once. */
+export function profileOf(name) {
+  if (!profiles.has(name)) {
+    const taken = ask(state, "profile", "--seconds", "1", name);
+    profiles.set(name, taken.then(({ folder: kept }) => basename(kept)));
+  }
+  return profiles.get(name);
+}
+
 export function runFolder(name) {
   return join(results, name);
 }
@@ -70,6 +83,18 @@ function withTexts(value, text, key = "") {
   if (Array.isArray(value)) return value.map((one) => withTexts(one, text, key));
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withTexts(one, text, name)]));
+}
+
+/** A profile in which everything that has a name is called like that. */
+function keepProfile(run, text) {
+  const kept = join(run, "profiles", HOSTILE_PROFILE);
+  const frame = { function: text, file: text, line: 1, module: text };
+  const thread = { tid: 7, name: text, language: text, stacks: [{ frames: [0], count: 5 }] };
+  const profile = { worker: 2, rank: 0, node: text, pid: 7, rate: 99, seconds: 1, ways: [text], problems: [text] };
+  mkdirSync(kept, { recursive: true });
+  writeFileSync(join(kept, "profile.jsonl"), JSON.stringify({ ...profile, frames: [frame], threads: [thread] }) + "\n");
+  const note = { kind: text, time: 1, who: text, seconds: 1, ranks: [0], samples: { [text]: 5 }, problems: [text] };
+  writeFileSync(join(kept, "profile.json"), JSON.stringify(note) + "\n");
 }
 
 /**
@@ -94,6 +119,7 @@ export async function hostileRuns() {
       return JSON.stringify({ ...row, metrics: { ...row.metrics, [text]: row.report } });
     });
     writeFileSync(join(run, "metrics.jsonl"), history.join("\n") + "\n");
+    keepProfile(run, text);
     for (const log of readdirSync(join(run, "logs"))) writeFileSync(join(run, "logs", log), `${text}\n`.repeat(50));
   });
   await index(hostile, storage);

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { withPage } from "./browser.mjs";
 import { Dashboard } from "./program.mjs";
-import { hostileRuns } from "./runs.mjs";
+import { HOSTILE_PROFILE, hostileRuns } from "./runs.mjs";
 
-const TABS = ["", "workers", "checkpoints", "data", "collectives", "events", "controller", "configuration"];
+const TABS = ["", "workers", "checkpoints", "data", "collectives", "profiles", "events", "controller", "configuration"];
 
 /** Nothing has run, and no element has come that the pages do not make. */
 async function assertHarmless(page) {
@@ -15,8 +15,9 @@ async function assertHarmless(page) {
     handlers: [...document.querySelectorAll("*")].filter((one) =>
       [...one.attributes].some(({ name }) => /^on/.test(name)),
     ).length,
-    links: [...document.querySelectorAll("a")].filter((one) => !(one.getAttribute("href") ?? "").startsWith("#"))
-      .length,
+    links: [...document.querySelectorAll("a")].filter(
+      (one) => !/^(#|speedscope\/#profileURL=\.\.|api\/v1\/runs\/)/.test(one.getAttribute("href") ?? ""),
+    ).length,
   }));
   assert.deepEqual(found, { pwned: false, strange: 0, handlers: 0, links: 0 });
 }
@@ -54,6 +55,17 @@ describe("hostile runs", () => {
       await go(`#/runs/${ids[1]}/logs/worker_2?q=pwned`);
       await page.locator(".log-line mark").first().waitFor();
       await assertHarmless(page);
+    }));
+
+  test("hostile profiles", () =>
+    withPage("#/runs", { dashboard }, async (page) => {
+      for (const id of ids) {
+        const hash = `#/runs/${id}/profiles/${encodeURIComponent(HOSTILE_PROFILE)}`;
+        await page.evaluate((to) => (location.hash = to), hash);
+        await page.locator(".flame-box canvas").waitFor();
+        await page.locator(".functions tbody tr").first().waitFor();
+        await assertHarmless(page);
+      }
     }));
 
   test("hostile runs compared", () =>

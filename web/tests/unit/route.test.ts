@@ -9,6 +9,7 @@ test("every name comes back from its address", () => {
     const routes: Route[] = [
       { page: "run", id, parameters: { tab: id } },
       { page: "logs", id, stream: id, parameters: { q: id } },
+      { page: "profile", id, name: id, parameters: { rank: id } },
       { page: "compare", ids: [id, "other"], parameters: { metric: id } },
       { page: "runs", parameters: { q: id, sort: "-opened" } },
     ];

@@ -1,0 +1,183 @@
+#include "paceline/run/kept_profiles.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <filesystem>
+#include <set>
+#include <span>
+
+#include "paceline/core/json.h"
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/policy/failure_text.h"
+#include "paceline/storage/local/durable.h"
+
+namespace paceline::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+// When a profile without a note was asked for: its name says so; 0 for another name.
+double time_in(const std::string& name) {
+  std::tm time{};
+  const char* const rest = ::strptime(name.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
+  return rest == nullptr ? 0 : static_cast<double>(::timegm(&time));
+}
+
+// Equal problems of several processes are said once: "ranks 0-3: …".
+std::vector<std::string> problems_of(const stacks::Profiles& taken) {
+  std::vector<std::string> all;
+  std::map<std::string, std::vector<int64_t>> ranks;
+  for (const stacks::Profile& profile : taken) {
+    for (const std::string& problem : profile.problems) {
+      if (!ranks.contains(problem)) all.push_back(problem);
+      std::vector<int64_t>& of_problem = ranks[problem];
+      if (profile.rank >= 0) of_problem.push_back(profile.rank);
+    }
+  }
+  for (std::string& problem : all) {
+    const std::vector<int64_t>& those = ranks.at(problem);
+    if (those.empty()) continue;
+    problem = (those.size() == 1 ? "rank " : "ranks ") + policy::ranges_text(those) + ": " + problem;
+  }
+  return all;
+}
+
+// The folder with that name in the run's; none where there is none, or a link.
+Descriptor open_folder(const std::string& run_folder, const std::string& name) {
+  const std::string folder = run_folder + "/" + run_layout::kProfiles;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (name.empty() || entry->path().filename().string() != name) continue;
+    const Descriptor all(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    return Descriptor(::openat(all.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  }
+  return {};
+}
+
+// IOError where there is no such file.
+arrow::Result<std::string> read_in(const Descriptor& folder, const char* file) {
+  const Descriptor opened(::openat(folder.get(), file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat what{};
+  if (!opened || ::fstat(opened.get(), &what) != 0) return errno_status(std::string("reading ") + file);
+  if (!S_ISREG(what.st_mode)) return arrow::Status::IOError(file, " is no file");
+  if (what.st_size > kMostProfileBytes) {
+    return arrow::Status::IOError(file, " has ", what.st_size, " bytes; profiles have at most ", kMostProfileBytes);
+  }
+  std::string bytes(static_cast<size_t>(what.st_size), '\0');
+  ARROW_ASSIGN_OR_RAISE(const size_t read, storage::read_at(opened, file, 0, std::as_writable_bytes(std::span(bytes))));
+  bytes.resize(read);
+  return bytes;
+}
+
+// What its note says; nothing where there is none, or a damaged one.
+std::optional<KeptProfile> note_in(const Descriptor& folder, const std::string& name) {
+  const auto text = read_in(folder, run_layout::kProfileNote);
+  if (!text.ok()) return std::nullopt;
+  const auto json = decode_json(*text);
+  if (!json.ok() || !json->is_object()) return std::nullopt;
+  try {
+    auto profile = json->get<KeptProfile>();
+    profile.name = name;
+    return profile;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+arrow::Result<stacks::Profiles> lines_in(const Descriptor& folder) {
+  ARROW_ASSIGN_OR_RAISE(const std::string lines, read_in(folder, run_layout::kProfileLines));
+  return stacks::decode_profiles(lines);
+}
+
+KeptProfile without_note(const std::string& name, const stacks::Profiles& taken) {
+  return described({.name = name, .time = time_in(name)}, taken);
+}
+
+}  // namespace
+
+std::string profile_name(Time asked) {
+  return paceline::to_string(asked);
+}
+
+KeptProfile described(KeptProfile profile, const stacks::Profiles& taken) {
+  profile.samples = {};
+  std::set<int64_t> ranks;
+  for (const stacks::Profile& one : taken) {
+    if (!one.ways.empty()) profile.seconds = std::max(profile.seconds, one.seconds);
+    if (one.rank >= 0) ranks.insert(one.rank);
+    for (const stacks::ThreadProfile& thread : one.threads) {
+      int64_t& samples = profile.samples[thread.language];
+      for (const stacks::CountedStack& stack : thread.stacks) samples += stack.count;
+    }
+  }
+  profile.ranks = {ranks.begin(), ranks.end()};
+  profile.problems = problems_of(taken);
+  return profile;
+}
+
+arrow::Status keep_profile(const std::string& run_folder, const KeptProfile& profile, const stacks::Profiles& taken,
+                           const Timelines& timelines, const std::string& run_name) {
+  const std::string relative = std::string(run_layout::kProfiles) + "/" + profile.name;
+  ARROW_RETURN_NOT_OK(storage::make_folders_below(run_folder, relative));
+  const std::string folder = run_folder + "/" + relative + "/";
+  ARROW_RETURN_NOT_OK(storage::write_atomically(folder + run_layout::kProfileLines, stacks::encode_lines(taken)));
+  for (const auto& [rank, timeline] : timelines) {
+    ARROW_RETURN_NOT_OK(storage::write_atomically(folder + run_layout::timeline_of(rank), timeline));
+  }
+  const Json shown = stacks::to_speedscope(taken, "run " + run_name);
+  ARROW_RETURN_NOT_OK(storage::write_atomically(folder + run_layout::kProfileSpeedscope, encode_json(shown) + "\n"));
+  return storage::write_atomically(folder + run_layout::kProfileNote, encode_json(profile) + "\n");
+}
+
+arrow::Result<std::vector<KeptProfile>> list_kept_profiles(const std::string& run_folder) {
+  std::vector<KeptProfile> all;
+  const std::string folder = run_folder + "/" + run_layout::kProfiles;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const Descriptor opened = open_folder(run_folder, name);
+    struct stat what{};
+    if (!opened || ::fstatat(opened.get(), run_layout::kProfileLines, &what, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (auto noted = note_in(opened, name)) {
+      all.push_back(*std::move(noted));
+    } else if (const auto taken = lines_in(opened); taken.ok() && !taken->empty()) {
+      all.push_back(without_note(name, *taken));
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return arrow::Status::IOError("reading ", folder, ": ", error.message());
+  }
+  std::ranges::sort(all, [](const KeptProfile& one, const KeptProfile& other) {
+    return std::tie(one.time, one.name) > std::tie(other.time, other.name);
+  });
+  return all;
+}
+
+arrow::Result<ReadProfile> read_kept_profile(const std::string& run_folder, const std::string& name) {
+  const Descriptor folder = open_folder(run_folder, name);
+  if (!folder) return arrow::Status::KeyError("the run in ", run_folder, " has no profile \"", name, "\"");
+  ReadProfile read;
+  ARROW_ASSIGN_OR_RAISE(read.taken, lines_in(folder));
+  if (read.taken.empty()) {
+    return arrow::Status::IOError("the profile ", name, " of the run in ", run_folder,
+                                  " is damaged: no line of its samples can be read");
+  }
+  read.profile = note_in(folder, name).value_or(without_note(name, read.taken));
+  return read;
+}
+
+arrow::Result<std::string> read_timeline(const std::string& run_folder, const std::string& name, int64_t rank) {
+  const Descriptor folder = open_folder(run_folder, name);
+  auto timeline = folder ? read_in(folder, run_layout::timeline_of(rank).c_str()) : arrow::Status::IOError("");
+  if (timeline.ok()) return timeline;
+  return arrow::Status::KeyError("the run in ", run_folder, " has no timeline of rank ", rank, " in a profile \"", name,
+                                 "\"");
+}
+
+}  // namespace paceline::run

@@ -1,0 +1,74 @@
+#include <arrow/util/compression.h>
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include <atomic>
+#include <future>
+
+#include "paceline/core/posix/sealed_memory.h"
+#include "paceline/train/worker/operator_profile_internal.h"
+
+namespace paceline::train {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Field;
+using ::testing::HasSubstr;
+
+// Of a thread that multiplies meanwhile.
+arrow::Result<OwnProfile> profile_while_multiplying(const std::string& kind) {
+  std::atomic<bool> is_over = false;
+  auto training = std::async(std::launch::async, [&] {
+    const torch::Tensor one = torch::ones({64, 64});
+    while (!is_over) (void)one.mm(one);
+  });
+  auto taken = profile_operators({.seconds = 0.2, .kind = kind}, /*with_gpu=*/false);
+  is_over = true;
+  training.get();
+  return taken;
+}
+
+std::string unpacked(const std::string& bytes) {
+  const auto codec = arrow::util::Codec::Create(arrow::Compression::GZIP).ValueOrDie();
+  std::string text(size_t{64} << 20, '\0');
+  const int64_t size = codec
+                           ->Decompress(std::ssize(bytes), reinterpret_cast<const uint8_t*>(bytes.data()),
+                                        std::ssize(text), reinterpret_cast<uint8_t*>(text.data()))
+                           .ValueOrDie();
+  text.resize(static_cast<size_t>(size));
+  return text;
+}
+
+TEST(OperatorProfile, ATimelineHasTheOperatorsOfOtherThreads) {
+  const OwnProfile taken = profile_while_multiplying(rpc::kTimelineProfile).ValueOrDie();
+  const std::string timeline = unpacked(taken.timeline);
+  EXPECT_THAT(timeline, HasSubstr("traceEvents"));
+  EXPECT_THAT(timeline, HasSubstr("aten::mm"));
+  EXPECT_EQ(taken.profile.ways, std::vector<std::string>{"LibTorch"});
+  EXPECT_TRUE(taken.profile.threads.empty());
+}
+
+TEST(OperatorProfile, MemoryIsThatOfTheOperatorsThatAllocate) {
+  const OwnProfile taken = profile_while_multiplying(rpc::kMemoryProfile).ValueOrDie();
+  EXPECT_EQ(taken.profile.unit, stacks::kBytes);
+  EXPECT_THAT(taken.profile.frames, Contains(Field(&stacks::StackFrame::function, "aten::mm")));
+  EXPECT_GE(stacks::count_of({taken.profile}, stacks::kOperators), 64 * 64 * 4);
+  EXPECT_EQ(stacks::count_of({taken.profile}, stacks::kOperators) % (64 * 64 * 4), 0);
+  EXPECT_EQ(taken.timeline, "");
+}
+
+TEST(OperatorProfile, AfterOneThereMayBeAnother) {
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(profile_while_multiplying(rpc::kTimelineProfile).ok());
+}
+
+TEST(OperatorProfile, TravelsAsALineAndWhatIsBehindIt) {
+  OwnProfile taken{.profile = {.pid = 7, .ways = {"LibTorch"}}, .timeline = "the\ntimeline"};
+  const SealedMemory memory = SealedMemory::open(memory_with(taken).ValueOrDie()).ValueOrDie();
+  const std::string bytes(memory.bytes());
+  const size_t end = bytes.find('\n');
+  EXPECT_EQ(stacks::decode_profiles(bytes.substr(0, end + 1)).at(0).pid, 7);
+  EXPECT_EQ(bytes.substr(end + 1), "the\ntimeline");
+}
+
+}  // namespace
+}  // namespace paceline::train

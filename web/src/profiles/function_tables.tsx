@@ -1,0 +1,113 @@
+// The functions of a flame graph as lists: those with most time, and those whose share has changed most.
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import type { FlameFrame } from "../api/views.ts";
+import { percentText } from "../format/number.ts";
+import { printable } from "../text/printable.ts";
+import { changeOf, changes } from "./flame_diff.ts";
+import { type FlameTree, functionShares } from "./flame_tree.ts";
+import { functionText, placeText, shortName } from "./function_name.ts";
+import { pointsText } from "./profile_text.ts";
+
+const MOST = 40;
+
+type By = "own" | "total";
+
+function Choice({ by, onChange }: { by: By; onChange: (by: By) => void }) {
+  return (
+    <span class="choices" role="group" aria-label="Time of the function">
+      <button type="button" aria-pressed={by === "own"} onClick={() => onChange("own")}>
+        Itself
+      </button>
+      <button type="button" aria-pressed={by === "total"} onClick={() => onChange("total")}>
+        With what it calls
+      </button>
+    </span>
+  );
+}
+
+function Name({ frame, onSearch }: { frame: FlameFrame; onSearch: (text: string) => void }) {
+  const text = functionText(frame);
+  return (
+    <td class="details function">
+      <button type="button" class="link" title={`Show in the graph: ${printable(text)}`} onClick={() => onSearch(text)}>
+        {printable(shortName(text))}
+      </button>{" "}
+      <span class="quiet">{printable(placeText(frame))}</span>
+    </td>
+  );
+}
+
+interface TableProps {
+  title: string;
+  by: By;
+  onBy: (by: By) => void;
+  heads: string[];
+  rows: ComponentChildren;
+}
+
+function Table({ title, by, onBy, heads, rows }: TableProps) {
+  return (
+    <>
+      <div class="toolbar functions-head">
+        <h2>{title}</h2>
+        <Choice by={by} onChange={onBy} />
+      </div>
+      <div class="scrolls" tabIndex={0} role="group" aria-label={title}>
+        <table class="functions">
+          <thead>
+            <tr>
+              {heads.map((head) => (
+                <th key={head} class="number">
+                  {head}
+                </th>
+              ))}
+              <th>Function</th>
+            </tr>
+          </thead>
+          <tbody>{rows}</tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+export function FunctionTable({ tree, onSearch }: { tree: FlameTree; onSearch: (text: string) => void }) {
+  const [by, setBy] = useState<By>("own");
+  const shares = useMemo(() => {
+    const all = functionShares(tree).filter((share) => share[by] > 0);
+    return all.sort((a, b) => b[by] - a[by] || a.frame - b.frame).slice(0, MOST);
+  }, [tree, by]);
+  const rows = shares.map((share) => (
+    <tr key={share.frame}>
+      <td class="number">{percentText(share.own / tree.count)}</td>
+      <td class="number">{percentText(share.total / tree.count)}</td>
+      <Name frame={tree.frames[share.frame]!} onSearch={onSearch} />
+    </tr>
+  ));
+  return <Table title="Functions with most time" by={by} onBy={setBy} heads={["Itself", "In all"]} rows={rows} />;
+}
+
+interface ChangeTableProps {
+  before: FlameTree;
+  after: FlameTree;
+  onSearch: (text: string) => void;
+}
+
+export function ChangeTable({ before, after, onSearch }: ChangeTableProps) {
+  const [by, setBy] = useState<By>("own");
+  const most = useMemo(() => changes(before, after, by).slice(0, MOST), [before, after, by]);
+  const rows = most.map((change, number) => {
+    const [was, is] = by === "own" ? [change.ownBefore, change.ownAfter] : [change.totalBefore, change.totalAfter];
+    const difference = changeOf(change, by);
+    return (
+      <tr key={number}>
+        <td class={`number ${difference > 0 ? "more" : "less"}`}>{pointsText(difference)}</td>
+        <td class="number">{percentText(was)}</td>
+        <td class="number">{percentText(is)}</td>
+        <Name frame={change.frame} onSearch={onSearch} />
+      </tr>
+    );
+  });
+  return <Table title="Largest changes" by={by} onBy={setBy} heads={["Change", "Before", "After"]} rows={rows} />;
+}

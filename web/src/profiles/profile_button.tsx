@@ -1,0 +1,31 @@
+// The buttons that take profiles; disabled, with the reason, where none can be taken.
+import { useState } from "preact/hooks";
+import type { ProfileKind, RunView } from "../api/views.ts";
+import { useSession } from "../shell/session_page.tsx";
+import { ProfileDialog } from "./profile_dialog.tsx";
+import { TITLES, whyNoProfile } from "./profile_text.ts";
+
+export interface ProfileButtonProps {
+  id: string;
+  run: RunView;
+  /** Chosen at first; undefined: all ranks. */
+  rank?: number | undefined;
+  kind?: ProfileKind;
+  label?: string;
+}
+
+export const PROFILE_KINDS: ProfileKind[] = ["cpu", "memory", "timeline"];
+
+export function ProfileButton({ id, run, rank, kind = "cpu", label = TITLES[kind] }: ProfileButtonProps) {
+  const [isOpen, setOpen] = useState(false);
+  const { info } = useSession();
+  const reason = whyNoProfile(run, info?.read_only ?? false);
+  return (
+    <>
+      <button type="button" disabled={reason !== ""} title={reason} onClick={() => setOpen(true)}>
+        {label}
+      </button>
+      {isOpen && <ProfileDialog id={id} run={run} kind={kind} rank={rank} onClose={() => setOpen(false)} />}
+    </>
+  );
+}

@@ -1,0 +1,121 @@
+// Takes a profile of a live run: asks which ranks and for how long, shows how far it is, and opens what was taken.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { takeProfile } from "../api/api.ts";
+import { type Problem, problemOfFailure } from "../api/problem.ts";
+import type { ProfileKind, RunView } from "../api/views.ts";
+import { Dialog } from "../shell/dialog.tsx";
+import { go } from "../shell/navigation.ts";
+import { ProblemNotice } from "../shell/notices.tsx";
+import { profileHash } from "../shell/route.ts";
+import { useNow } from "../shell/time.tsx";
+import { TITLES } from "./profile_text.ts";
+
+const ALL = -1;
+const LONGEST_S = 60;
+const USUAL_S = 5;
+const TIMELINE_S = 1;
+
+const EXPLANATIONS: { [kind in ProfileKind]: string } = {
+  cpu:
+    "Shows in which functions the workers spend their processor time. Training goes on meanwhile. Time in which a " +
+    "thread waits is not in it: the stacks and the collectives tell of that.",
+  memory:
+    "Shows who allocates memory meanwhile: of Python workers the functions whose memory there is at the peak, where " +
+    "memray is installed; else all that LibTorch's operators allocate. Training goes on, a little slower.",
+  timeline:
+    "Notes which operators run when, in all threads, for ui.perfetto.dev or chrome://tracing. Training goes on, a little " +
+    "slower; a second is enough as a rule.",
+};
+
+export interface ProfileDialogProps {
+  id: string;
+  run: RunView;
+  kind: ProfileKind;
+  /** Chosen at first; undefined: all. */
+  rank?: number | undefined;
+  onClose: () => void;
+}
+
+/** Sampling takes as long as was asked for; how long the naming takes nobody knows. */
+function Progress({ kind, started, seconds }: { kind: ProfileKind; started: number; seconds: number }) {
+  const passed = Math.min(seconds, useNow() - started);
+  const isSampling = passed < seconds;
+  return (
+    <div class="profile-progress">
+      <progress max={seconds} {...(isSampling ? { value: passed } : {})} aria-label="How far it is" />
+      <p role="status">
+        {isSampling ? `Watching for ${seconds} s; training goes on.` : kind === "cpu" ? "Looking up the functions' names…" : "Collecting what was noted…"}
+      </p>
+      <p class="quiet">It goes on when you close this: the profile will be among the run's profiles.</p>
+    </div>
+  );
+}
+
+export function ProfileDialog({ id, run, kind, rank: first = ALL, onClose }: ProfileDialogProps) {
+  const [rank, setRank] = useState(first);
+  const [seconds, setSeconds] = useState(String(kind === "timeline" ? TIMELINE_S : USUAL_S));
+  const [started, setStarted] = useState<number | undefined>();
+  const [problem, setProblem] = useState<Problem | undefined>();
+  const [notKept, setNotKept] = useState("");
+  const isOpen = useRef(true);
+  useEffect(() => () => void (isOpen.current = false), []);
+  const ranks = run.workers.flatMap((worker) => (worker.stage === "gone" || worker.rank === null ? [] : [worker.rank]));
+  const length = Number(seconds);
+  const isRight = Number.isInteger(length) && length >= 1 && length <= LONGEST_S;
+
+  const take = async (event: Event) => {
+    event.preventDefault();
+    setProblem(undefined);
+    setStarted(Date.now() / 1000);
+    try {
+      const { name, problems } = await takeProfile(id, kind, rank, length);
+      if (!isOpen.current) return; // its list will have it
+      if (name === "") return setNotKept(problems.at(-1) ?? "The profile could not be kept.");
+      onClose();
+      go(profileHash(id, name));
+    } catch (error) {
+      if (isOpen.current) setProblem(problemOfFailure(error));
+    } finally {
+      if (isOpen.current) setStarted(undefined);
+    }
+  };
+  return (
+    <Dialog title={TITLES[kind]} onClose={onClose}>
+      {started !== undefined ? (
+        <Progress kind={kind} started={started} seconds={length} />
+      ) : (
+        <form class="profile-form" onSubmit={(event) => void take(event)}>
+          <p class="quiet">{EXPLANATIONS[kind]}</p>
+          <label>
+            Workers{" "}
+            <select value={rank} onChange={(event) => setRank(Number(event.currentTarget.value))}>
+              <option value={ALL}>all ranks</option>
+              {ranks.map((one) => (
+                <option key={one} value={one}>
+                  rank {one}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label>
+            Seconds{" "}
+            <input
+              type="number"
+              min={1}
+              max={LONGEST_S}
+              value={seconds}
+              onInput={(event) => setSeconds(event.currentTarget.value)}
+            />
+          </label>
+          {problem && <ProblemNotice problem={problem} />}
+          {notKept && <p class="notice bad">{notKept}</p>}
+          <div class="dialog-actions">
+            <button type="submit" class="primary" disabled={!isRight}>
+              Start
+            </button>
+          </div>
+        </form>
+      )}
+    </Dialog>
+  );
+}

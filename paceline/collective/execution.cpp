@@ -164,7 +164,8 @@ void Execution::read(int rank, uint64_t begin, uint64_t bytes, std::byte* destin
       done += static_cast<uint64_t>(got);
     } else if (errno != EINTR) {
       const std::string why = errno == ESRCH ? "its process has ended" : std::strerror(errno);
-      peers_.check_gone(what_, /*counts_left=*/true);  // it may have given up for want of another, and let its memory go
+      peers_.check_gone(what_,
+                        /*counts_left=*/true);  // it may have given up for want of another, and let its memory go
       peers_.fail({rank}, what_, "its memory cannot be read: " + why);
     }
   }

@@ -145,7 +145,8 @@ std::shared_ptr<Operation> SharedGroup::start(Request request) {
       ++called_;
       queue_.push_back(operation);
       announce_ready();
-      if (operation->request.input_bytes(size()) > kSlotBytes) push_locked(*operation);
+      // Who gives what does not fit a slot waits for all who get it.
+      if (operation->request.most_bytes(size()) > kSlotBytes) push_locked(*operation);
     }
   }
   if (broken) {

@@ -220,6 +220,30 @@ TEST(SharedGroup, WhatIsPushedIsCarriedOutThoughNobodyWaits) {
   });
 }
 
+// One may call it and compute for long before it wants the values.
+TEST(SharedGroup, WhoGivesMuchDoesNotWaitForThoseWhoWaitLater) {
+  constexpr uint64_t kElements = 1 << 16;
+  std::promise<void> has_given;
+  on_threads(2, [&](SharedGroup& group) {
+    for (const Kind kind : {Kind::broadcast, Kind::scatter}) {
+      Buffer values(group, Place::heap, kElements), parts(group, Place::heap, 2 * kElements);
+      const bool is_root = group.rank() == 0;
+      const bool is_scatter = kind == Kind::scatter;
+      Request call = request(kind, !is_root ? nullptr : is_scatter ? &parts : &values, kElements, {});
+      if (!is_root || is_scatter) call.outputs = {values.data()};
+      call.root = 0;
+      const auto operation = group.start(std::move(call));
+      if (is_root) {
+        group.wait(operation);
+        if (is_scatter) has_given.set_value();
+      } else if (is_scatter) {
+        has_given.get_future().wait();  // both
+        group.wait(operation);
+      }
+    }
+  });
+}
+
 // For what takes longer than its timeout.
 TEST(SharedGroup, AnOperationWaitsAtItsGate) {
   std::atomic<bool> has_come = false;

@@ -245,7 +245,7 @@ void Mail::fail_lost(const std::vector<Loss>& losses) {
     Loss loss = loss_of(letter);
     const bool is_late = loss.why.empty() && now >= letter.deadline;
     if (is_late) {
-      loss.why = "it has not come in time (TorchConfig.timeout_s)";
+      loss.why = "it has not come in time (TorchConfig.timeout_s, or the group's own timeout)";
       if (letter.rank >= 0) loss.missing = {peers_.name_of(letter.rank)};
     }
     if (loss.why.empty() || broken_) return;

@@ -25,6 +25,12 @@ uint64_t Request::output_bytes(int rank) const {
   return elements * size_of(what.element);
 }
 
+uint64_t Request::most_bytes(int world_size) const {
+  uint64_t most = input_bytes(world_size);
+  for (size_t i = 0; i < outputs.size(); ++i) most = std::max(most, output_bytes(static_cast<int>(i)));
+  return most;
+}
+
 bool Request::writes_to(const void* memory, uint64_t bytes) const {
   const auto* const begin = static_cast<const std::byte*>(memory);
   for (size_t i = 0; i < outputs.size(); ++i) {

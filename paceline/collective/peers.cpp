@@ -291,12 +291,15 @@ void Peers::check_missing(const std::function<bool(const Board&)>& is_there, con
                          ": rank " + std::to_string(name_of(rank)) + " has aborted: " + reason,
                      reason);
   }
-  if (!aborted.empty()) fail(aborted, what, aborted.size() == 1 ? "it has aborted" : "they have aborted");
+  if (!aborted.empty())
+    fail(aborted, what,
+         aborted.size() == 1 ? "it has aborted, or has destroyed its group before its works were over"
+                             : "they have aborted, or have destroyed their groups before their works were over");
   if (told != 0) fail(ranks_of(told), what, "another rank has found this out");
   if (!impatient.empty()) {
     fail(impatient, what,
          std::string(impatient.size() == 1 ? "it waits" : "they wait") +
-             " for this rank no more (TorchConfig.timeout_s)");
+             " for this rank no more (TorchConfig.timeout_s, or the group's own timeout)");
   }
   if (!left.empty()) fail(left, what, left.size() == 1 ? "it has left the group" : "they have left the group");
   if (!is_late || late.empty()) return;
@@ -306,8 +309,9 @@ void Peers::check_missing(const std::function<bool(const Board&)>& is_there, con
     if (!state.empty()) states += "; rank " + std::to_string(name_of(rank)) + "'s process " + state;
   }
   fail<PeerLate>(late, what,
-                 std::string(late.size() == 1 ? "it has" : "they have") + " not come in time (TorchConfig.timeout_s)" +
-                     states + ". The logs of the other ranks may say what keeps them");
+                 std::string(late.size() == 1 ? "it has" : "they have") +
+                     " not come in time (TorchConfig.timeout_s, or the group's own timeout)" + states +
+                     ". The logs of the other ranks may say what keeps them");
 }
 
 std::string Peers::list(const std::vector<int>& ranks) const {

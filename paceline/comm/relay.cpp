@@ -418,8 +418,8 @@ std::exception_ptr Relay::fail(const std::exception& failure, const std::string&
                             .text = name + " failed on rank " + std::to_string(rank_) + " of " +
                                     std::to_string(world_size_) + for_want_of(missing) + ": " + cause_of(failure)};
   if (!is_certain) {
-    return failed(missing.empty() ? std::make_exception_ptr(CollectiveError(text, CollectiveCause::other_rank))
-                                  : std::make_exception_ptr(collective::PeerLate(text, missing)),
+    return failed(missing.empty() ? std::make_exception_ptr(CollectiveError(own.text, CollectiveCause::other_rank))
+                                  : std::make_exception_ptr(collective::PeerLate(own.text, missing)),
                   name);
   }
   const std::lock_guard lock(failure_mutex_);

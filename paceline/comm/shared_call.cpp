@@ -1,7 +1,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/from_blob.h>
+#include <c10/core/Allocator.h>
 
 #include <c10/util/hash.h>
 #include <algorithm>
@@ -162,7 +162,12 @@ at::Tensor allocate_in(const std::shared_ptr<collective::Arena>& arena, int64_t 
   const auto got = arena->allocate(static_cast<size_t>(elements) * options.dtype().itemsize());
   if (got.status().IsCapacityError()) return at::empty({elements}, options);  // which is sent all the same
   void* const block = value_or_throw(got);
-  return at::from_blob(block, {elements}, [arena](void* memory) { arena->free(memory); }, options);
+  // Hooks of DDP may make a bucket longer: then it goes to ordinary memory.
+  const auto free = [arena](void* memory) { arena->free(memory); };
+  at::Storage storage(at::Storage::use_byte_size_t(), static_cast<size_t>(elements) * options.dtype().itemsize(),
+                      at::InefficientStdFunctionContext::makeDataPtr(block, free, at::kCPU), at::getCPUAllocator(),
+                      /*resizable=*/true);
+  return at::empty({0}, options).set_(std::move(storage), 0, {elements}, {1});
 }
 
 Request request_of(Kind kind, const at::Tensor& tensor, std::chrono::milliseconds timeout) {

@@ -12,6 +12,8 @@ import { useNow } from "../shell/time.tsx";
 const ALL = -1;
 const LONGEST_S = 60;
 const USUAL_S = 5;
+/** Nobody has waited long enough: the server, a proxy before it, or the browser. */
+const UNANSWERED = new Set([0, 502, 504]);
 
 export interface ProfileDialogProps {
   id: string;
@@ -96,6 +98,9 @@ export function ProfileDialog({ id, run, rank: first = ALL, onClose }: ProfileDi
             />
           </label>
           {problem && <ProblemNotice problem={problem} />}
+          {problem && UNANSWERED.has(problem.status) && (
+            <p class="quiet">The run goes on with it: the profile may soon be among the run's profiles.</p>
+          )}
           {notKept && <p class="notice bad">{notKept}</p>}
           <div class="dialog-actions">
             <button type="submit" class="primary" disabled={!isRight}>

@@ -48,10 +48,15 @@ function zoomIn(tree: FlameTree, zoom: number): number {
   return (tree.total[zoom] ?? 0) > 0 ? zoom : -1;
 }
 
-function NoSamples() {
+/** `rank`: of which there are none; undefined: of nothing that was chosen. */
+function NoSamples({ graph, rank }: { graph: FlameGraph; rank: number | undefined }) {
+  const whose = rank === undefined ? "" : ` of rank ${rank}`;
+  const process = graph.processes.find((one) => one.rank === rank && one.ways.length === 0);
   return (
-    <Empty title="There are no samples">
-      What was chosen used no processor time: it waited, for data or for other ranks. Its stacks tell where.
+    <Empty title={`There are no samples${whose}`}>
+      {process
+        ? printable(process.problems.join("; "))
+        : "What was chosen used no processor time: it waited, for data or for other ranks. Its stacks tell where."}
     </Empty>
   );
 }
@@ -81,7 +86,7 @@ function OneProfile({ graph, view, tools }: { graph: FlameGraph; view: ProfileVi
         {tools}
       </div>
       {tree.count === 0 ? (
-        <NoSamples />
+        <NoSamples graph={graph} rank={view.rank} />
       ) : (
         <>
           <FlameChart
@@ -151,9 +156,9 @@ function TwoProfiles({ graph, than, view, tools }: TwoProfilesProps) {
         <strong>{than === graph ? "the other rank" : printable(timeText(than.profile))}</strong>{" "}
         <span class="swatch less" /> ▼ a smaller one. Boxes are as wide as the mean of both.
       </p>
-      {before.count === 0 || after.count === 0 ? (
-        <NoSamples />
-      ) : (
+      {before.count === 0 && <NoSamples graph={than} rank={view.thanRank} />}
+      {after.count === 0 && <NoSamples graph={graph} rank={view.rank} />}
+      {before.count > 0 && after.count > 0 && (
         <>
           <FlameChart
             label="Flame graph of the changes"

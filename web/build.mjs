@@ -14,8 +14,8 @@ const SPEEDSCOPE = "speedscope"; // the package, and the folder
 const LEFT_OUT = /^(perf-vertx-stacks|jfrview_bg|file-format-schema|release\.txt|favicon.*\.js$)/;
 
 async function bundle(folder) {
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(folder, { recursive: true });
+  await mkdir(folder, { recursive: true }); // it stays the same one: `paceline dashboard --web-root` has it open
+  for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true });
   const { metafile } = await build({
     absWorkingDir: HERE,
     entryPoints: { app: "src/main.tsx" },

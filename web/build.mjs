@@ -1,6 +1,6 @@
-// Builds the pages into dist/: index.html, its icon, and a script and a style sheet whose names have their content's hash, so
-// that a server can let browsers keep them for ever; in dist/speedscope/ that viewer, as it was released. `node build.mjs
-// --check` builds beside it, and compares.
+// Builds the pages into dist/: index.html, its icon, and a script and a style sheet whose names have their content's
+// hash, so that a server can let browsers keep them for ever; in dist/speedscope/ that viewer, as it was released.
+// `node build.mjs --check` builds beside it, and compares.
 import { build } from "esbuild";
 import { copyFile, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
@@ -14,8 +14,8 @@ const SPEEDSCOPE = "speedscope"; // the package, and the folder
 const LEFT_OUT = /^(perf-vertx-stacks|jfrview_bg|file-format-schema|release\.txt|favicon.*\.js$)/;
 
 async function bundle(folder) {
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(folder, { recursive: true });
+  await mkdir(folder, { recursive: true }); // it stays the same one: `paceline dashboard --web-root` has it open
+  for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true });
   const { metafile } = await build({
     absWorkingDir: HERE,
     entryPoints: { app: "src/main.tsx" },
@@ -43,7 +43,7 @@ async function copySpeedscope(folder) {
   const to = join(folder, SPEEDSCOPE);
   await mkdir(to);
   const names = (await readdir(join(from, "dist/release"))).filter((name) => !LEFT_OUT.test(name));
-  await Promise.all(names.map((name) => copyFile(join(from, "dist/release", name), join(to, name.replace(/\.md$/, ".txt")))));
+  for (const name of names) await copyFile(join(from, "dist/release", name), join(to, name.replace(/\.md$/, ".txt")));
   await copyFile(join(from, "LICENSE"), join(to, "LICENSE.txt"));
 }
 

@@ -11,6 +11,7 @@
 #include "paceline/cli/program_fixture.h"
 #include "paceline/controller/run_fixture.h"
 #include "paceline/dashboard/router.h"
+#include "paceline/dashboard/target.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/run_id.h"
 #include "paceline/track/run_store.h"
@@ -132,13 +133,15 @@ TEST_F(LiveRunTest, IsAskedAndStoppedFromTheDashboard) {
       dashboard::Api api(runs, *sessions, {});
       const auto assets = dashboard::embedded_assets();
       const dashboard::Router router(api, *sessions, *assets, "");
+      const auto answer = [&](const std::string& method, const std::string& path, const std::string& body) {
+        return router.answer({.method = method,
+                              .target = "/api/v1/runs/" + track::run_id(folder) + path,
+                              .headers = {{"host", "localhost"}, {"cookie", cookie}, {"x-paceline", "1"}},
+                              .body = body,
+                              .peer = "127.0.0.1"});
+      };
       const auto ask = [&](const std::string& method, const std::string& path, const std::string& body) {
-        const dashboard::Response response =
-            router.answer({.method = method,
-                           .target = "/api/v1/runs/" + track::run_id(folder) + path,
-                           .headers = {{"host", "localhost"}, {"cookie", cookie}, {"x-paceline", "1"}},
-                           .body = body,
-                           .peer = "127.0.0.1"});
+        const dashboard::Response response = answer(method, path, body);
         EXPECT_EQ(response.status, 200) << response.body;
         return Json::parse(response.body);
       };
@@ -147,6 +150,17 @@ TEST_F(LiveRunTest, IsAskedAndStoppedFromTheDashboard) {
       EXPECT_EQ(run["workers"].size(), 2u);
       EXPECT_EQ(ask("POST", "/actions", R"({"action":"stacks"})")["workers"].size(), 2u);
       EXPECT_EQ(ask("POST", "/actions", R"({"action":"stacks","rank":1})")["workers"][0]["rank"], 1);
+      const Json taken = ask("POST", "/actions", R"({"action":"profile","rank":1,"seconds":1})")["profile"];
+      EXPECT_EQ(taken["ranks"], Json({1}));
+      const Json kept = ask("GET", "/profiles", "")["profiles"];
+      EXPECT_EQ(kept.size(), 1u);
+      EXPECT_EQ(kept[0]["name"], taken["name"]);
+      EXPECT_EQ(kept[0]["who"], "the dashboard, session 1 from 127.0.0.1");
+      const std::string name = dashboard::escaped(taken["name"].get<std::string>());
+      EXPECT_EQ(ask("GET", "/profiles/" + name, "")["profile"], kept[0]);
+      EXPECT_EQ(answer("POST", "/actions", R"({"action":"profile","rank":2,"seconds":1})").status, 404);
+      api.give_up();  // who ends the dashboard does not wait for profiles
+      EXPECT_EQ(answer("POST", "/actions", R"({"action":"profile","seconds":60})").status, 504);
       EXPECT_EQ(ask("POST", "/actions", R"({"action":"stop"})")["status"]["name"], "test");
     });
   };
@@ -205,6 +219,12 @@ TEST_F(LiveRunTest, ItsTimeIsProfiledWhileItTrains) {
       EXPECT_EQ(said.at("profiles").at(0).at("rank"), 1);
       EXPECT_THAT(said.at("profiles").at(0).at("problems").dump(), "[]");
       EXPECT_THAT(text_of(folded), AllOf(StartsWith("rank 1;"), HasSubstr("compute_for(long) (test_worker.cpp)")));
+      const Json note = Json::parse(text_of(said.at("folder").get<std::string>() + "/profile.json"));
+      EXPECT_EQ(note.at("kind"), "cpu");
+      EXPECT_EQ(note.at("rank"), 1);
+      EXPECT_EQ(note.at("ranks"), Json({1}));
+      EXPECT_EQ(note.at("samples"), said.at("profiles").at(0).at("samples"));
+      EXPECT_THAT(note.at("who").get<std::string>(), StartsWith("paceline profile (user "));
       for (const char* name : {"/profile.jsonl", "/profile.speedscope.json"}) {
         EXPECT_GT(text_of(said.at("folder").get<std::string>() + name).size(), 0u);
       }

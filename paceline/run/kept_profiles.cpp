@@ -48,14 +48,17 @@ std::vector<std::string> problems_of(const stacks::Profiles& taken) {
   return all;
 }
 
-// The folder with that name in the run's; none where there is none, or a link.
-Descriptor open_folder(const std::string& run_folder, const std::string& name) {
-  const std::string folder = run_folder + "/" + run_layout::kProfiles;
+// A folder in that of all profiles, by a name that the listing has given; none where there is a link.
+Descriptor open_listed(const std::string& all_profiles, const std::string& name) {
+  const Descriptor all(::open(all_profiles.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return Descriptor(::openat(all.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+// The same by any name: none for one that is not in the listing.
+Descriptor open_named(const std::string& all_profiles, const std::string& name) {
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (name.empty() || entry->path().filename().string() != name) continue;
-    const Descriptor all(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    return Descriptor(::openat(all.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  for (fs::directory_iterator entry(all_profiles, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().string() == name) return open_listed(all_profiles, name);
   }
   return {};
 }
@@ -141,7 +144,7 @@ arrow::Result<std::vector<KeptProfile>> list_kept_profiles(const std::string& ru
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    const Descriptor opened = open_folder(run_folder, name);
+    const Descriptor opened = open_listed(folder, name);
     struct stat what{};
     if (!opened || ::fstatat(opened.get(), run_layout::kProfileLines, &what, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (auto noted = note_in(opened, name)) {
@@ -160,7 +163,7 @@ arrow::Result<std::vector<KeptProfile>> list_kept_profiles(const std::string& ru
 }
 
 arrow::Result<ReadProfile> read_kept_profile(const std::string& run_folder, const std::string& name) {
-  const Descriptor folder = open_folder(run_folder, name);
+  const Descriptor folder = open_named(run_folder + "/" + run_layout::kProfiles, name);
   if (!folder) return arrow::Status::KeyError("the run in ", run_folder, " has no profile \"", name, "\"");
   ReadProfile read;
   ARROW_ASSIGN_OR_RAISE(read.taken, lines_in(folder));
@@ -173,7 +176,7 @@ arrow::Result<ReadProfile> read_kept_profile(const std::string& run_folder, cons
 }
 
 arrow::Result<std::string> read_timeline(const std::string& run_folder, const std::string& name, int64_t rank) {
-  const Descriptor folder = open_folder(run_folder, name);
+  const Descriptor folder = open_named(run_folder + "/" + run_layout::kProfiles, name);
   auto timeline = folder ? read_in(folder, run_layout::timeline_of(rank).c_str()) : arrow::Status::IOError("");
   if (timeline.ok()) return timeline;
   return arrow::Status::KeyError("the run in ", run_folder, " has no timeline of rank ", rank, " in a profile \"", name,

@@ -8,7 +8,8 @@ import type { FlameFrame } from "../api/views.ts";
 import { plural } from "../format/number.ts";
 import { printable } from "../text/printable.ts";
 import { type FlameColors, useFlameColors } from "./flame_colors.ts";
-import { type Box, type Direction, type Layout, boxAt, boxOf, childrenOf, layoutOf, neighbour, trunkOf } from "./flame_layout.ts";
+import { type Box, type Direction, type Layout, boxAt, boxOf, neighbour } from "./flame_layout.ts";
+import { childrenOf, layoutOf, trunkOf } from "./flame_layout.ts";
 import type { FlameTree } from "./flame_tree.ts";
 import { functionText, placeText, shortName } from "./function_name.ts";
 
@@ -101,7 +102,14 @@ function Outline({ box, width, class: name }: { box: Box | undefined; width: num
   return <div class={name} style={style} />;
 }
 
-function Tip({ at, width, frame, text }: { at: { x: number; y: number }; width: number; frame: FlameFrame; text: string }) {
+interface TipProps {
+  at: { x: number; y: number };
+  width: number;
+  frame: FlameFrame;
+  text: string;
+}
+
+function Tip({ at, width, frame, text }: TipProps) {
   const isRight = at.x > width / 2;
   const side = isRight ? { right: `${width - at.x}px` } : { left: `${at.x}px` };
   return (
@@ -208,7 +216,9 @@ export function FlameChart<Tree extends FlameTree>(props: FlameChartProps<Tree>)
           />
           <Outline box={selected} width={width} class="flame-chosen" />
           <Outline box={pointed?.box} width={width} class="flame-pointed" />
-          {pointed && <Tip at={pointed} width={width} frame={frameOf(pointed.box.node)} text={describe(pointed.box.node)} />}
+          {pointed && (
+            <Tip at={pointed} width={width} frame={frameOf(pointed.box.node)} text={describe(pointed.box.node)} />
+          )}
         </div>
       </div>
       <p class="quiet flame-keys" id="flame-keys">

@@ -47,7 +47,7 @@ export function childrenOf(tree: Measured): Children {
   return { start, list };
 }
 
-/** The innermost function that is in all samples, since each of its callers does nothing but call the next; −1: none. */
+/** The innermost function that is in all samples: each of its callers does nothing but call the next. −1: none. */
 export function trunkOf(tree: Measured, children: Children): number {
   let node = -1;
   for (;;) {

@@ -15,6 +15,9 @@ const LONGEST_S = 60;
 const USUAL_S = 5;
 const TIMELINE_S = 1;
 
+/** Nobody has waited long enough: the server, a proxy before it, or the browser. */
+const UNANSWERED = new Set([0, 502, 504]);
+
 const EXPLANATIONS: { [kind in ProfileKind]: string } = {
   cpu:
     "Shows in which functions the workers spend their processor time. Training goes on meanwhile. Time in which a " +
@@ -108,6 +111,9 @@ export function ProfileDialog({ id, run, kind, rank: first = ALL, onClose }: Pro
             />
           </label>
           {problem && <ProblemNotice problem={problem} />}
+          {problem && UNANSWERED.has(problem.status) && (
+            <p class="quiet">The run goes on with it: the profile may soon be among the run's profiles.</p>
+          )}
           {notKept && <p class="notice bad">{notKept}</p>}
           <div class="dialog-actions">
             <button type="submit" class="primary" disabled={!isRight}>

@@ -4,10 +4,9 @@ import { useCallback, useEffect, useMemo } from "preact/hooks";
 import { fetchProfile, fetchProfiles, speedscopePath, timelinePath } from "../api/api.ts";
 import { useResource } from "../api/resource.ts";
 import type { FlameGraph, KeptProfile, ProfileKind } from "../api/views.ts";
-import { bytesText, countText, percentText, plural } from "../format/number.ts";
-import { durationText, localTimeText } from "../format/time.ts";
+import { bytesText, countText, plural } from "../format/number.ts";
+import { durationText } from "../format/time.ts";
 import { useRun } from "../run/live_run.ts";
-import { Icon } from "../shell/icons.tsx";
 import { setParameters } from "../shell/navigation.ts";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { type Parameters, runHash } from "../shell/route.ts";
@@ -16,151 +15,20 @@ import { printable } from "../text/printable.ts";
 import { FlameChart } from "./flame_chart.tsx";
 import type { FlameColors } from "./flame_colors.ts";
 import { type DiffTree, diffTree } from "./flame_diff.ts";
-import { type FlameTree, matchedCount, ranksOf, samplesBy, secondsPerSample } from "./flame_tree.ts";
+import { type FlameTree, matchedCount, secondsPerSample } from "./flame_tree.ts";
 import { matches } from "./function_name.ts";
-import { isOfInterpreter } from "./interpreter.ts";
 import { ChangeTable, FunctionTable } from "./function_tables.tsx";
 import { ProfileButton } from "./profile_button.tsx";
-import { TITLES, changeText, kindText, nodeText, ranksText } from "./profile_text.ts";
+import {
+  InterpreterChoice,
+  LanguageChoice,
+  RankSelect,
+  Search,
+  ThanSelect,
+  ThreadSelect,
+} from "./profile_filters.tsx";
+import { TITLES, changeText, kindText, nodeText, ranksText, timeText } from "./profile_text.ts";
 import { type ProfileView, treeOf, viewOf } from "./profile_view.ts";
-
-const ALL_RANKS = "all";
-
-function timeOf(profile: KeptProfile): string {
-  return profile.time > 0 ? localTimeText(profile.time) : profile.name;
-}
-
-function RankSelect({ label, graph, rank, name }: { label: string; graph: FlameGraph; rank: number | undefined; name: string }) {
-  const ranks = ranksOf(graph);
-  if (ranks.length < 2) return null;
-  const onChange = (value: string) => setParameters({ [name]: value === ALL_RANKS ? "" : value, at: "" });
-  return (
-    <label>
-      {label}{" "}
-      <select value={rank ?? ALL_RANKS} onChange={(event) => onChange(event.currentTarget.value)}>
-        <option value={ALL_RANKS}>all ranks</option>
-        {ranks.map((one) => (
-          <option key={one} value={one}>
-            rank {one}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-function LanguageChoice({ graph, view }: { graph: FlameGraph; view: ProfileView }) {
-  const languages = samplesBy(graph, "language", { rank: view.rank });
-  if (languages.length < 2) return null;
-  return (
-    <span class="choices" role="group" aria-label="Language">
-      {languages.map(([language]) => (
-        <button
-          key={language}
-          type="button"
-          aria-pressed={view.language === language}
-          onClick={() => setParameters({ language, thread: "", at: "" })}
-        >
-          {printable(language)}
-        </button>
-      ))}
-    </span>
-  );
-}
-
-function ThreadSelect({ graph, view }: { graph: FlameGraph; view: ProfileView }) {
-  const threads = samplesBy(graph, "name", { rank: view.rank, language: view.language });
-  const all = threads.reduce((sum, [, count]) => sum + count, 0);
-  if (threads.length < 2 && view.thread === "") return null;
-  const isThere = view.thread === "" || threads.some(([name]) => name === view.thread);
-  return (
-    <label>
-      Threads{" "}
-      <select value={view.thread} onChange={(event) => setParameters({ thread: event.currentTarget.value, at: "" })}>
-        <option value="">all</option>
-        {!isThere && <option value={view.thread}>{printable(view.thread)}</option>}
-        {threads.map(([name, count]) => (
-          <option key={name} value={name}>
-            {printable(name || "without a name")} ({percentText(count / all)})
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-/** Only where there are any. */
-function InterpreterChoice({ graph, view }: { graph: FlameGraph; view: ProfileView }) {
-  const isThere = useMemo(() => graph.frames.some(isOfInterpreter), [graph]);
-  if (!isThere || view.language === "Python") return null;
-  const onChange = (isShown: boolean) => setParameters({ interpreter: isShown ? "shown" : "", at: "" });
-  return (
-    <label>
-      <input
-        type="checkbox"
-        checked={view.interpreter}
-        onChange={(event) => onChange(event.currentTarget.checked)}
-      />{" "}
-      Interpreter's functions
-    </label>
-  );
-}
-
-function ThanSelect({ profiles, graph, view }: { profiles: KeptProfile[]; graph: FlameGraph; view: ProfileView }) {
-  const own = graph.profile.name;
-  const others = profiles.filter(({ name }) => name !== own);
-  const ranks = ranksOf(graph);
-  const canCompareRanks = ranks.length > 1;
-  const choose = (than: string) => {
-    const rank = view.rank ?? ranks[0];
-    const other = ranks.find((one) => one !== rank);
-    const ofRanks = than === own ? { rank: String(rank), than_rank: String(other) } : { than_rank: "" };
-    setParameters({ than, at: "", ...ofRanks }, { replace: false });
-  };
-  if (others.length === 0 && !canCompareRanks && view.than === "") return null;
-  return (
-    <label>
-      Compare with{" "}
-      <select
-        value={view.than}
-        onChange={(event) => choose(event.currentTarget.value)}
-      >
-        <option value="">none</option>
-        {canCompareRanks && <option value={own}>another rank of this one</option>}
-        {others.map((profile) => (
-          <option key={profile.name} value={profile.name}>
-            {printable(timeOf(profile))}, {ranksText(profile.ranks)}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-function Search({ view, matched }: { view: ProfileView; matched: number | undefined }) {
-  return (
-    <>
-      <label class="search">
-        <Icon name="search" />
-        <span class="for-screen-readers">Search functions</span>
-        <input
-          type="search"
-          data-filter
-          placeholder="Search functions"
-          value={view.search}
-          spellcheck={false}
-          onInput={(event) => setParameters({ q: event.currentTarget.value })}
-        />
-        <kbd aria-hidden="true">/</kbd>
-      </label>
-      {matched !== undefined && (
-        <span role="status" class="number">
-          in {percentText(matched)} of the samples
-        </span>
-      )}
-    </>
-  );
-}
 
 /** Which frames the search means, and in what share of the samples one of them is. */
 function useMatches(tree: FlameTree, search: string) {
@@ -180,10 +48,15 @@ function zoomIn(tree: FlameTree, zoom: number): number {
   return (tree.total[zoom] ?? 0) > 0 ? zoom : -1;
 }
 
-function NoSamples() {
+/** `rank`: of which there are none; undefined: of nothing that was chosen. */
+function NoSamples({ graph, rank }: { graph: FlameGraph; rank: number | undefined }) {
+  const whose = rank === undefined ? "" : ` of rank ${rank}`;
+  const process = graph.processes.find((one) => one.rank === rank && one.ways.length === 0);
   return (
-    <Empty title="There are no samples">
-      What was chosen used no processor time: it waited, for data or for other ranks. Its stacks tell where.
+    <Empty title={`There are no samples${whose}`}>
+      {process
+        ? printable(process.problems.join("; "))
+        : "What was chosen used no processor time: it waited, for data or for other ranks. Its stacks tell where."}
     </Empty>
   );
 }
@@ -240,7 +113,7 @@ function OneProfile({ graph, view, tools }: { graph: FlameGraph; view: ProfileVi
         {tools}
       </div>
       {tree.count === 0 ? (
-        <NoSamples />
+        <NoSamples graph={graph} rank={view.rank} />
       ) : (
         <>
           <FlameChart
@@ -290,8 +163,14 @@ function TwoProfiles({ graph, than, view, tools }: TwoProfilesProps) {
     [tree],
   );
   const change = (node: number) => tree.after[node]! - tree.before[node]!;
-  const colorOf = useCallback((node: number, colors: FlameColors) => colors.ofChange(change(node) / most), [tree, most]);
-  const markOf = useCallback((node: number) => (Math.abs(change(node)) < 0.005 ? "" : change(node) > 0 ? "▲ " : "▼ "), [tree]);
+  const colorOf = useCallback(
+    (node: number, colors: FlameColors) => colors.ofChange(change(node) / most),
+    [tree, most],
+  );
+  const markOf = useCallback(
+    (node: number) => (Math.abs(change(node)) < 0.005 ? "" : change(node) > 0 ? "▲ " : "▼ "),
+    [tree],
+  );
   return (
     <>
       <div class="toolbar">
@@ -301,12 +180,12 @@ function TwoProfiles({ graph, than, view, tools }: TwoProfilesProps) {
       </div>
       <p class="flame-legend">
         <span class="swatch more" /> ▲ a larger share than in{" "}
-        <strong>{than === graph ? "the other rank" : printable(timeOf(than.profile))}</strong>{" "}
+        <strong>{than === graph ? "the other rank" : printable(timeText(than.profile))}</strong>{" "}
         <span class="swatch less" /> ▼ a smaller one. Boxes are as wide as the mean of both.
       </p>
-      {before.count === 0 || after.count === 0 ? (
-        <NoSamples />
-      ) : (
+      {before.count === 0 && <NoSamples graph={than} rank={view.thanRank} />}
+      {after.count === 0 && <NoSamples graph={graph} rank={view.rank} />}
+      {before.count > 0 && after.count > 0 && (
         <>
           <FlameChart
             label="Flame graph of the changes"
@@ -416,7 +295,9 @@ export function ProfilePage({ id, name, parameters }: ProfilePageProps) {
         </a>
         <a href={runHash(id, { tab: "profiles" })}>Profiles</a>
       </nav>
-      {problem && !problem.needsSession && <ProblemNotice problem={problem} onRetry={own.problem ? own.reload : other.reload} />}
+      {problem && !problem.needsSession && (
+        <ProblemNotice problem={problem} onRetry={own.problem ? own.reload : other.reload} />
+      )}
       {!graph && !problem && <Loading />}
       {graph && view && (
         <>

@@ -1,7 +1,7 @@
 // What is said of profiles: their kinds, whose they are, why none can be taken. Pure.
 import type { KeptProfile, ProfileKind, RunView, Worker } from "../api/views.ts";
 import { bytesText, countText, percentText, plural, rangesText } from "../format/number.ts";
-import { durationText } from "../format/time.ts";
+import { durationText, localTimeText } from "../format/time.ts";
 import { whyNotLive } from "../run/run_driver.ts";
 
 export const READ_ONLY = "This dashboard is read-only: it changes nothing.";
@@ -21,6 +21,10 @@ export const TITLES: { [kind in ProfileKind]: string } = {
 export function ranksText(ranks: number[]): string {
   if (ranks.length === 0) return "a worker without a rank";
   return `${ranks.length === 1 ? "rank" : "ranks"} ${rangesText(ranks)}`;
+}
+
+export function timeText(profile: KeptProfile): string {
+  return profile.time > 0 ? localTimeText(profile.time) : profile.name;
 }
 
 export function samplesText({ samples, kind }: Pick<KeptProfile, "samples" | "kind">): string {

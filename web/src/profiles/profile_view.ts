@@ -24,7 +24,7 @@ function numberIn(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }
 
-/** A language that the profile lacks is not taken: Python is first where both are, since it is what users have written. */
+/** A language that the profile lacks is not taken; where there is Python, users have written that. */
 export function viewOf(parameters: Parameters, graph: FlameGraph): ProfileView {
   const languages = samplesBy(graph, "language", {}).map(([language]) => language);
   const wanted = parameters["language"] ?? "";

@@ -18,7 +18,10 @@ function graphOf(counts: number[][]): FlameGraph {
   const process = { worker: 2, node: "a", pid: 7, rate: 100, seconds: 5, dropped: 0, ways: ["signal"], problems: [] };
   const thread = { tid: 7, name: "main", language: "C++", nodes: [0, 1, 2, 3] };
   return {
-    profile: { name: "one", kind: "cpu", time: 1, who: "", rank: -1, seconds: 5, ranks: [0, 1], samples: {}, problems: [] },
+    profile: {
+      ...{ name: "one", kind: "cpu", time: 1, who: "", rank: -1, seconds: 5 },
+      ...{ ranks: [0, 1], samples: {}, problems: [] },
+    },
     frames: ["main", "step", "add", "loop"].map(frame),
     parent: [-1, 0, 1, 1, -1],
     frame: [0, 1, 1, 2, 3],
@@ -177,7 +180,8 @@ test("functions of the interpreter that call each other are one box", () => {
 
 test("the view is what the address says, as far as the profile has it", () => {
   assert.deepEqual(viewOf({}, GRAPH), {
-    rank: undefined, thread: "", language: "Python", interpreter: false, search: "", zoom: -1, than: "", thanRank: undefined,
+    ...{ rank: undefined, thread: "", language: "Python", interpreter: false, search: "" },
+    ...{ zoom: -1, than: "", thanRank: undefined },
   });
   const view = viewOf({ rank: "1", language: "C++", at: "3", than: "one", than_rank: "0", q: "x" }, GRAPH);
   assert.deepEqual([view.rank, view.language, view.zoom, view.than, view.thanRank], [1, "C++", 3, "one", 0]);

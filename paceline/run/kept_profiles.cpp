@@ -5,11 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <span>
+#include <tuple>
 
 #include "paceline/core/json.h"
 #include "paceline/core/posix/descriptor.h"

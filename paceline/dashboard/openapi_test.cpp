@@ -9,10 +9,12 @@
 #include <set>
 #include <sstream>
 
+#include "paceline/core/run_layout.h"
 #include "paceline/dashboard/routes.h"
 #include "paceline/dashboard/served_runs_fixture.h"
 #include "paceline/run/collectives.h"
 #include "paceline/storage/local/durable.h"
+#include "paceline/track/sample_files.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -89,6 +91,11 @@ TEST_F(OpenApiTest, EveryRouteAnswersAsDescribed) {
       .world_size = 1,
       .reading = {.taken_ns = kStart + 9000, .records = {ended, failed, all_reduce(3), only_called}}};
   ASSERT_TRUE(run::keep_collectives(folder("mnist"), Attempt{2}, kept).ok());
+  NodeSample sample{.time = 1000, .cpu_ratio = 0.5};
+  sample.gpus.push_back({.uuid = "GPU-a", .name = "H100"});
+  sample.processes.push_back({.worker = 1, .role = "worker", .cpu_cores = 1});
+  track::SampleFiles(folder("mnist") + "/" + run_layout::node_samples("here"), "node", "here")
+      .add(track::columns_of(sample));
   size_t answered = 0;
   for (const Route& route : routes()) {
     if (route.gives == nullptr || std::string(route.method) != "GET") continue;
@@ -96,6 +103,7 @@ TEST_F(OpenApiTest, EveryRouteAnswersAsDescribed) {
     if (const size_t at = target.find("{id}"); at != std::string::npos) target.replace(at, 4, id);
     if (const size_t at = target.find("{stream}"); at != std::string::npos) target.replace(at, 8, "controller");
     if (route.name == std::string("metrics")) target += "?names=loss";
+    if (route.name == std::string("samples")) target += "?node=here";
     EXPECT_EQ(difference(get(target), route.gives(), ""), "") << target;
     ++answered;
   }

@@ -326,6 +326,9 @@ ROWS = [
     Row("ledger_cost", "what it takes to note a collective in the ledger: kind, type, size and times", "ns",
         Target("≤ 100 ns", lambda row: row.ours.value <= 100),
         ours("ledger_cost", 10, 2), {}),
+    Row("sampling_cost", "what an agent takes to sample its node and 8 workers each second, for the dashboard", "% of a core",
+        Target("≤ 0.5 % of a core", lambda row: row.ours.value <= 0.5),
+        ours("sampling_cost", 20, 2), {}),
     Row("installed_size", "what the Python package adds to torch and pyarrow, with cloudpickle; Ray Train: the package `ray` "
         "alone", "MB",
         Target("≤ 0.25 × Ray Train's", lambda row: row.ratio("Ray Train") >= 4),

@@ -21,12 +21,14 @@
 #include "paceline/agent/packages_internal.h"
 #include "paceline/agent/process_internal.h"
 #include "paceline/agent/profile_question_internal.h"
+#include "paceline/agent/sampling/sample_sender.h"
 #include "paceline/agent/stack_collection_internal.h"
 #include "paceline/agent/stack_helper_internal.h"
 #include "paceline/core/posix/descriptor_limit.h"
 #include "paceline/core/posix/sealed_memory.h"
 #include "paceline/core/posix/socket_pair.h"
 #include "paceline/core/posix/thread.h"
+#include "paceline/rpc/sample_messages.h"
 #include "paceline/rpc/socket_channel.h"
 #include "paceline/stacks/profile.h"
 #include "paceline/stacks/stack.h"
@@ -35,10 +37,10 @@ namespace paceline::agent {
 namespace {
 
 // Of a process the agent holds a pidfd, two pipes, the channel twice, the log file, the progress word, the memory for
-// its crash, and the attachment until that is sent.
-constexpr int64_t kDescriptorsPerProcess = 9;
+// its crash, two of the kernel's files about it, and the attachment until that is sent.
+constexpr int64_t kDescriptorsPerProcess = 11;
 // For what else the driver opens now and then.
-constexpr int64_t kDescriptorsBeside = 32;
+constexpr int64_t kDescriptorsBeside = 48;
 
 constexpr double kDataGraceSeconds = 1.0;
 
@@ -70,6 +72,7 @@ class AgentThread final : public Agent, public ProcessHost {
   void answer_stacks(int64_t request, const std::vector<WorkerId>& asked, const std::string& lines);
   void tell_profiles(const rpc::Envelope& envelope);
   void answer_profiles(int64_t request, const std::vector<WorkerId>& asked, ProfileQuestion::Found found);
+  void start_sampling();
   std::string why_not_told(WorkerId worker) const;
   void lose_guardian(const arrow::Status& why);
   void end_all(const rpc::EndProcess& how = {});
@@ -82,6 +85,7 @@ class AgentThread final : public Agent, public ProcessHost {
   void connect_data(WorkerId worker, int64_t request) override;
   void take_sampling(WorkerId worker, rpc::Envelope sampling) override;
   void serve_data() override;
+  void watch(WorkerId worker, pid_t pid, const Json& welcome) override;
   void forget(WorkerId worker) override;
 
   boost::asio::io_context loop_;
@@ -99,6 +103,7 @@ class AgentThread final : public Agent, public ProcessHost {
   std::vector<rpc::Envelope> held_;  // to be started once the packages are there
   std::string guardian_problem_;     // "" while it is there
   boost::asio::steady_timer leave_timer_{loop_};
+  std::unique_ptr<SampleSender> samples_;  // none where nobody wants them
   bool leaving_ = false;
   std::optional<arrow::Status> closed_;  // the controller's channel is, or is taken for it, for this reason
   std::optional<rpc::Dismissed> dismissal_;
@@ -117,6 +122,7 @@ AgentThread::AgentThread(std::unique_ptr<rpc::Channel> controller, Descriptor gu
 
 void AgentThread::start() {
   send_to_controller(rpc::pack(describe_node(options_.node)));
+  if (options_.sample_interval_ms > 0) start_sampling();
   if (!options_.folder.empty()) send_to_guardian(rpc::pack(rpc::Leftovers{options_.folder, {}, {options_.folder}}));
   guardian_->start({.on_message = [this](rpc::Envelope message) { handle_guardian(std::move(message)); },
                     .on_close = [this](const arrow::Status& why) { lose_guardian(why); }});
@@ -139,6 +145,7 @@ void AgentThread::start() {
 
 AgentThread::~AgentThread() {
   boost::asio::post(loop_, [this] {
+    samples_.reset();
     leaving_ = true;
     end_all();
     // Whoever waits for this must not wait for ever: a process may hang in the kernel, or be stopped while it starts.
@@ -166,6 +173,10 @@ void AgentThread::handle_controller(rpc::Envelope envelope) {
   }
   if (envelope.type == rpc::PackagePart::kType) {
     return packages_.take(rpc::unpack<rpc::PackagePart>(envelope).ValueOr(rpc::PackagePart{}), envelope.bytes);
+  }
+  if (envelope.type == rpc::SamplesTaken::kType) {
+    if (samples_ != nullptr) samples_->note_taken(envelope.reply_to);
+    return;
   }
   if (envelope.type == rpc::Dismissed::kType) {
     dismissal_ = rpc::unpack<rpc::Dismissed>(envelope).ValueOr(rpc::Dismissed{});
@@ -350,6 +361,21 @@ void AgentThread::answer_profiles(int64_t request, const std::vector<WorkerId>& 
   send_to_controller(std::move(reply));
 }
 
+void AgentThread::start_sampling() {
+  samples_ = std::make_unique<SampleSender>(
+      loop_, std::chrono::milliseconds(options_.sample_interval_ms), options_.folder.empty() ? "driver" : "agent",
+      SampleSender::Host{.is_connected = [this] { return !closed_ && controller_->is_connected(); },
+                         .send = [this](rpc::Envelope message) { send_to_controller(std::move(message)); }});
+}
+
+void AgentThread::watch(WorkerId worker, pid_t pid, const Json& welcome) {
+  if (samples_ == nullptr) return;
+  samples_->watch({.worker = worker.value,
+                   .role = welcome.value("role", ""),
+                   .pid = pid,
+                   .folder = welcome.value("run_folder", "")});
+}
+
 void AgentThread::handle_guardian(rpc::Envelope envelope) {
   const auto found = processes_.find(envelope.identity.worker);
   if (found != processes_.end()) found->second->handle_guardian(std::move(envelope));
@@ -459,6 +485,7 @@ void AgentThread::serve_data() {
 }
 
 void AgentThread::forget(WorkerId worker) {
+  if (samples_ != nullptr) samples_->forget(worker.value);
   processes_.erase(worker);
   for (const auto& [request, question] : std::map(profile_questions_)) question->lose(worker);
   leave_if_done();

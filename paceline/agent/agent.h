@@ -26,6 +26,9 @@
 
 namespace paceline::agent {
 
+/// How often agents of runs take samples, in milliseconds.
+inline constexpr int64_t kSampleIntervalMs = 1000;
+
 struct AgentOptions {
   NodeOptions node;
   /// A folder of this agent's alone, for its processes (rpc::kNodeFolderVariable); "" for none. Whoever starts the
@@ -35,6 +38,8 @@ struct AgentOptions {
   /// empty: as it says.
   rpc::Strings program;
   std::string directory;
+  /// How often it sends a sample of its node and processes (rpc/sample_messages.h), in milliseconds; 0: never.
+  int64_t sample_interval_ms = 0;
   /// How many of a process's last lines its ProcessExited carries.
   int last_lines = 20;
   /// Seconds that the guardian has to end a process before the agent kills it itself: a guardian may have been stopped.

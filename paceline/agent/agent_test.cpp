@@ -4,12 +4,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
+#include <optional>
+#include <sstream>
 
 #include "paceline/agent/fake_controller.h"
+#include "paceline/core/node_sample.h"
 #include "paceline/core/posix/sealed_memory.h"
 #include "paceline/rpc/memory_channel.h"
+#include "paceline/rpc/sample_messages.h"
 
 namespace paceline::agent {
 namespace {
@@ -297,6 +302,43 @@ TEST_F(StoppedGuardianTest, DestructionOfTheAgentReturnsAndNothingRunsOn) {
   controller_->start(2, {"sleep"});  // is never started: it cannot be reported as ended either
   agent_.reset();
   EXPECT_TRUE(has_ended(process));
+}
+
+class SamplingAgentTest : public AgentTest {
+ protected:
+  AgentOptions options() const override { return {.node = "here", .sample_interval_ms = 1}; }
+
+  // The samples of the message with that number, which it takes.
+  std::vector<NodeSample> take(size_t number) {
+    const rpc::Envelope& message = controller_->wait(0, rpc::NodeSampled::kType, number);
+    rpc::Envelope taken = rpc::pack(rpc::SamplesTaken{});
+    taken.reply_to = message.request;
+    controller_->send(std::move(taken));
+    std::vector<NodeSample> samples;
+    std::istringstream lines(message.bytes);
+    for (std::string line; std::getline(lines, line);) samples.push_back(Json::parse(line).get<NodeSample>());
+    return samples;
+  }
+};
+
+TEST_F(SamplingAgentTest, SamplesItsNodeAndProcesses) {
+  controller_->start(1, {"sleep"}, {.welcome = {{"role", "worker"}}});
+  const int64_t pid = controller_->wait_for<rpc::ProcessStarted>(1).pid;
+  const auto is_worker = [](const ProcessSample& process) { return process.worker == 1; };
+  std::optional<ProcessSample> found;
+  size_t samples = 0;
+  for (size_t number = 1; !found; ++number) {
+    for (const NodeSample& sample : take(number)) {
+      ++samples;
+      EXPECT_GT(sample.memory_total_bytes.value_or(0), 0);
+      EXPECT_EQ(sample.processes.at(0).role, "driver");
+      const auto process = std::ranges::find_if(sample.processes, is_worker);
+      if (process != sample.processes.end()) found = *process;
+    }
+  }
+  EXPECT_EQ(found->pid, pid);
+  EXPECT_EQ(found->role, "worker");
+  EXPECT_GE(samples, 1u);
 }
 
 TEST_F(AgentTest, AnotherAgentFollows) {

@@ -64,11 +64,14 @@ class FakeController {
     });
     return found;
   }
-  const rpc::Envelope& wait(int64_t worker, const std::string& type) {
+  /// The `number`th of that type, from 1.
+  const rpc::Envelope& wait(int64_t worker, const std::string& type, size_t number = 1) {
     const rpc::Envelope* found = nullptr;
     wait_until([&] {
+      size_t count = 0;
       for (const rpc::Envelope& message : messages_) {
-        if (message.type == type && message.identity.worker.value == worker) return found = &message, true;
+        if (message.type != type || message.identity.worker.value != worker) continue;
+        if (++count == number) return found = &message, true;
       }
       return false;
     });

@@ -101,6 +101,7 @@ void Process::begin(rpc::Envelope envelope) {
   channel_socket_ = *std::move(channel_socket);
   channel_ = rpc::make_socket_channel(loop_, std::move(channel));
   host_.send_to_controller(rpc::pack(rpc::ProcessStarted{.pid = pid_}, identity_));
+  host_.watch(identity_.worker, pid_, settings_.welcome);
   standard_output_ = follow("stdout", std::move(envelope.descriptors.at(1)));
   standard_error_ = follow("stderr", std::move(envelope.descriptors.at(2)));
   channel_->start({.on_message = [this](rpc::Envelope message) { handle_message(std::move(message)); },

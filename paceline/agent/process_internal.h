@@ -34,6 +34,8 @@ class ProcessHost {
   virtual void take_sampling(WorkerId worker, rpc::Envelope sampling) = 0;
   /// It has joined, and serves data.
   virtual void serve_data() = 0;
+  /// It runs; `welcome` is the body of its Welcome.
+  virtual void watch(WorkerId worker, pid_t pid, const Json& welcome) = 0;
   /// The process was not started, or has ended and everything about it has been reported. Called from the loop, not
   /// from within another call of the process.
   virtual void forget(WorkerId worker) = 0;

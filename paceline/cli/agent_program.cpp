@@ -300,6 +300,7 @@ AgentEnd AgentProgram::serve() {
     options.node.address = *address;
   }
   options.folder = (*folder)->path();
+  options.sample_interval_ms = agent::kSampleIntervalMs;
   options_.tell("node " + options.node.name + " at " + options.node.address + " has joined a run");
   auto agent = agent::start_agent(std::move(joined->channel), guardian_, std::move(options));
   if (!agent.ok()) return {.status = agent.status()};

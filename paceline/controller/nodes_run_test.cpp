@@ -18,6 +18,7 @@
 #include "paceline/core/run_layout.h"
 #include "paceline/run/control_client.h"
 #include "paceline/testing/elsewhere_channel.h"
+#include "paceline/track/sample_files.h"
 
 namespace paceline::controller {
 
@@ -75,11 +76,13 @@ class NodesLauncher final : public Launcher {
     options.node = {.name = name, .address = "192.0.2." + std::to_string(++count_), .labels = {{"zone", "a"}}};
     options.node.rank = rank_of_.contains(name) ? rank_of_.at(name) : -1;
     options.node.workers = 1;
+    options.sample_interval_ms = sample_interval_ms_;
     agents_.emplace(name, agent::start_agent(std::move(agent_end), guardian(), options).ValueOrDie());
     const auto& is_cut = is_cut_.emplace(name, std::make_shared<std::atomic<bool>>(false))->second;
     events_.on_agent(std::make_unique<CutChannel>(std::move(controller_end), is_cut));
   }
   void take_one_agent_each() { one_agent_each_ = true; }
+  void take_samples_each_ms() { sample_interval_ms_ = 1; }
   // Why agents of that name were sent away.
   std::string reasons(const std::string& name) {
     std::string reasons;
@@ -116,6 +119,7 @@ class NodesLauncher final : public Launcher {
   std::vector<std::string> first_;
   int64_t wanted_ = 0;
   bool one_agent_each_ = false;
+  int64_t sample_interval_ms_ = 0;
   std::function<void()> when_launched_;
   LaunchEvents events_;
   std::multimap<std::string, std::unique_ptr<agent::Agent>> agents_;
@@ -167,6 +171,21 @@ TEST_F(NodesRunTest, WorkersOfAllNodesTrainAndTheirLogsAreHere) {
   EXPECT_THAT(checkpoints(), ElementsAre(3));
   EXPECT_EQ(log_of(1), "step 1\nstep 2\nstep 3\n");
   EXPECT_EQ(log_of(2), "step 1\nstep 2\nstep 3\n");
+}
+
+TEST_F(NodesRunTest, WhatNodesDoIsInTheRunFolder) {
+  NodesLauncher launcher({"one", "two"});
+  launcher.take_samples_each_ms();
+  EXPECT_EQ(run({{"reports", 3}}, launcher).error, "");
+  for (const char* node : {"one", "two"}) {
+    std::ifstream file(track::samples_path(folder_ / run_layout::node_samples(node), track::kSampleTiers.front()));
+    std::string header, row;
+    std::getline(file, header);
+    std::getline(file, row);
+    ASSERT_TRUE(track::decode_samples_header(header)) << header;
+    EXPECT_EQ(track::decode_samples_header(header)->name, node);
+    EXPECT_EQ(row.front(), '[');
+  }
 }
 
 TEST_F(NodesRunTest, AnAttachmentLargerThanAPartReachesEveryNode) {

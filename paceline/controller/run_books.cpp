@@ -87,6 +87,7 @@ arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost, t
   ARROW_ASSIGN_OR_RAISE(auto history,
                         track::HistoryThread::open(folder, end, std::move(on_history), gate(/*looks=*/false)));
   report_queue_.emplace(std::move(history), !request_.run_config.callbacks.empty());
+  samples_.emplace(folder, gate(/*looks=*/false));
   for (const PublishedCheckpoint& one : opened_.checkpoints) {
     if (!end.has_line_of(one.report)) report_queue_->restore(one, state_.attempt);
   }
@@ -228,6 +229,8 @@ RunOutcome RunBooks::close(bool storage_hangs) {
   } else if (const arrow::Status collected = store_->collect_leftovers(); !collected.ok()) {
     log_->warning("unpublished files could not be deleted: " + collected.message());
   }
+  wait_at_end_for("the disk, to write the last samples");
+  samples_.reset();
   wait_at_end_for("the run store " + request_.run_store);
   indexer_->finish();
   if (object_run_) {
@@ -243,6 +246,10 @@ RunOutcome RunBooks::close(bool storage_hangs) {
   const char* what = state_.state == State::finished ? "results: " : "what there is of the run: ";
   terminal_->log(LogLevel::info, what + request_.location);
   return outcome();
+}
+
+void RunBooks::keep_samples(const std::string& node, std::string lines) {
+  if (samples_ && !is_left_) samples_->take(node, std::move(lines), to_seconds(clock_.now()));
 }
 
 bool RunBooks::is_ours() {

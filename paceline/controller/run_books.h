@@ -38,6 +38,7 @@
 #include "paceline/run/indexer.h"
 #include "paceline/run/journal.h"
 #include "paceline/run/object_run.h"
+#include "paceline/track/samples_thread.h"
 #include "paceline/track/terminal.h"
 #include "paceline/track/tracker/run_trackers.h"
 
@@ -124,6 +125,8 @@ class RunBooks {
   void flush();
   /// Some of the history has been written, or could not be.
   void note_history();
+  /// Samples of a node that its agent has sent (rpc/sample_messages.h).
+  void keep_samples(const std::string& node, std::string lines);
 
   /// How the run has ended.
   RunOutcome outcome() const;
@@ -222,6 +225,7 @@ class RunBooks {
   std::string storage_proof_;
   std::optional<run::Journal> journal_;
   std::optional<ReportQueue> report_queue_;
+  std::optional<track::SamplesThread> samples_;
   std::optional<track::RunTrackers> trackers_;
   std::optional<run::RunIndexer> indexer_;
   std::unique_ptr<Occupation> occupation_ = std::make_unique<Occupation>();

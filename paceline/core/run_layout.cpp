@@ -19,10 +19,25 @@ struct Entry {
 
 // Names at the top of the folder that do not begin with ".".
 constexpr std::array kTop = {
-    Entry{kJournal}, Entry{kHistory},     Entry{kLock, true},     Entry{kControlSocket, true}, Entry{kData},
-    Entry{kLogs},    Entry{kHangs},       Entry{kProfiles},       Entry{kTrackerPositions},    Entry{kTensorBoard},
-    Entry{kWandb},   Entry{kCsv},         Entry{kJsonLines},      Entry{kCollectives},         Entry{kArtifacts},
-    Entry{kRecords}, Entry{kClaim, true}, Entry{kLocation, true},
+    Entry{kJournal},
+    Entry{kHistory},
+    Entry{kLock, true},
+    Entry{kControlSocket, true},
+    Entry{kData},
+    Entry{kLogs},
+    Entry{kHangs},
+    Entry{kProfiles},
+    Entry{kTrackerPositions},
+    Entry{kTensorBoard},
+    Entry{kWandb},
+    Entry{kCsv},
+    Entry{kJsonLines},
+    Entry{kCollectives},
+    Entry{kArtifacts},
+    Entry{kRecords},
+    Entry{kClaim, true},
+    Entry{kLocation, true},
+    Entry{kSamples},
 };
 
 bool is_number(std::string_view text) {
@@ -58,6 +73,26 @@ std::string validation_log(int64_t report) {
 
 std::string data_figures(WorkerId worker) {
   return kData + ("/process_" + std::to_string(worker.value) + ".json");
+}
+
+std::string node_samples(std::string_view node) {
+  constexpr size_t kMostLetters = 64;
+  std::string name;
+  for (const char c : node.substr(0, kMostLetters)) {
+    const bool fits =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    name += fits ? c : '_';
+  }
+  if (name != node) {  // two names shall not have one file: FNV-1a
+    uint32_t number = 2166136261;
+    for (const char c : node) number = (number ^ static_cast<unsigned char>(c)) * 16777619;
+    name += "_" + std::to_string(number);
+  }
+  return kSamples + ("/node_" + name);
+}
+
+std::string data_samples(WorkerId worker) {
+  return kSamples + ("/data_" + std::to_string(worker.value));
 }
 
 std::string collectives_of(Attempt attempt) {

@@ -25,6 +25,8 @@ inline constexpr const char* kLock = "run.lock";
 inline constexpr const char* kControlSocket = "control.sock";
 /// What data processes have done (core/data_figures.h).
 inline constexpr const char* kData = "data";
+/// What nodes and data processes did each second, and more coarsely before (track/sample_files.h).
+inline constexpr const char* kSamples = "samples";
 /// What the controller, workers and validations write.
 inline constexpr const char* kLogs = "logs";
 inline constexpr const char* kControllerLog = "logs/controller.log";
@@ -88,6 +90,10 @@ std::string error_file(WorkerId worker);
 std::string validation_log(int64_t report);
 /// "data/process_7.json": the figures of a data process.
 std::string data_figures(WorkerId worker);
+/// "samples/node_NAME" and "samples/data_7", before ".10s.jsonl": the samples of a node and of a data process. What of
+/// a node's name may not stand in a file's is replaced by a number that follows from the name.
+std::string node_samples(std::string_view node);
+std::string data_samples(WorkerId worker);
 /// "collectives/attempt_2".
 std::string collectives_of(Attempt attempt);
 /// "timeline_rank_3.json.gz", in the folder of a profile.

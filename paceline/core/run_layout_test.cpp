@@ -72,5 +72,19 @@ TEST(RunLayout, FoldersOfStages) {
   EXPECT_EQ(staging("g3"), ".staging/g3");
 }
 
+TEST(RunLayout, SamplesOfNodesHaveNamesOfFiles) {
+  EXPECT_EQ(node_samples("gpu-3.lab"), "samples/node_gpu-3.lab");
+  EXPECT_EQ(node_samples("a/b"), node_samples("a/b"));
+  EXPECT_NE(node_samples("a/b"), node_samples("a?b"));
+  for (const std::string& odd :
+       {std::string("../../x"), std::string(500, 'x'), std::string("caf\xc3\xa9\n"), std::string()}) {
+    const std::string name = node_samples(odd).substr(std::string("samples/").size());
+    EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-."), std::string::npos) << name;
+    EXPECT_LT(name.size(), 100u);
+  }
+  EXPECT_EQ(data_samples(WorkerId{7}), "samples/data_7");
+  EXPECT_TRUE(is_reserved("samples"));
+}
+
 }  // namespace
 }  // namespace paceline::run_layout

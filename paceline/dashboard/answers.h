@@ -11,6 +11,7 @@
 #include "paceline/stacks/stack.h"
 #include "paceline/views/checkpoint_list.h"
 #include "paceline/views/log_streams.h"
+#include "paceline/views/node_samples.h"
 #include "paceline/views/run_configuration.h"
 #include "paceline/views/run_list.h"
 
@@ -48,6 +49,37 @@ using CurveAnswers = std::map<std::string, CurveAnswer>;
   FIELD(std::vector<std::string>, names, {}) /* of all that there are */ \
   FIELD(CurveAnswers, series, {})            /* of those asked for */
 PACELINE_RECORD(MetricsAnswer, PACELINE_METRICS_ANSWER_FIELDS);
+
+#define PACELINE_NODES_ANSWER_FIELDS(FIELD)         \
+  FIELD(std::vector<views::NodeSummary>, nodes, {}) \
+  FIELD(std::vector<std::string>, data_processes, {}) /* numbers of those that have samples */
+PACELINE_RECORD(NodesAnswer, PACELINE_NODES_ANSWER_FIELDS);
+
+#define PACELINE_NODES_OF_RUN_FIELDS(FIELD)  \
+  FIELD(std::string, id, "") /* the run's */ \
+  FIELD(std::string, name, "")               \
+  FIELD(std::vector<views::NodeSummary>, nodes, {})
+PACELINE_RECORD(NodesOfRun, PACELINE_NODES_OF_RUN_FIELDS);
+#define PACELINE_ALL_NODES_ANSWER_FIELDS(FIELD) FIELD(std::vector<NodesOfRun>, runs, {})
+PACELINE_RECORD(AllNodesAnswer, PACELINE_ALL_NODES_ANSWER_FIELDS);
+
+// Null where there was no number.
+#define PACELINE_SAMPLE_CURVE_ANSWER_FIELDS(FIELD) \
+  FIELD(std::vector<MaybeNumber>, mean, {})        \
+  FIELD(std::vector<MaybeNumber>, min, {})         \
+  FIELD(std::vector<MaybeNumber>, max, {})
+PACELINE_RECORD(SampleCurveAnswer, PACELINE_SAMPLE_CURVE_ANSWER_FIELDS);
+using SampleCurveAnswers = std::map<std::string, SampleCurveAnswer>;
+
+#define PACELINE_SAMPLES_ANSWER_FIELDS(FIELD)                                                \
+  FIELD(double, first, 0.0) /* of the samples that are kept; 0: none */                      \
+  FIELD(double, last, 0.0)                                                                   \
+  FIELD(double, seconds, 1.0)                /* that a point stands for */                   \
+  FIELD(std::vector<double>, time, {})       /* at which each point begins */                \
+  FIELD(SampleCurveAnswers, series, {})      /* of those asked for; lists as long as that */ \
+  FIELD(std::vector<std::string>, names, {}) /* of all numbers in this time */               \
+  FIELD(Json, about, Json::object())         /* what is told of GPUs and processes, by UUID and id */
+PACELINE_RECORD(SamplesAnswer, PACELINE_SAMPLES_ANSWER_FIELDS);
 
 #define PACELINE_LOGS_ANSWER_FIELDS(FIELD) FIELD(std::vector<views::LogStream>, streams, {})
 PACELINE_RECORD(LogsAnswer, PACELINE_LOGS_ANSWER_FIELDS);

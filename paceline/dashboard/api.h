@@ -37,6 +37,9 @@ class Api {
   arrow::Result<Response> list_runs(const Call& call);
   arrow::Result<Response> show_run(const Call& call);
   arrow::Result<Response> metrics(const Call& call);
+  arrow::Result<Response> all_nodes(const Call& call);
+  arrow::Result<Response> nodes(const Call& call);
+  arrow::Result<Response> samples(const Call& call);
   arrow::Result<Response> logs(const Call& call);
   arrow::Result<Response> log(const Call& call);
   arrow::Result<Response> events(const Call& call);

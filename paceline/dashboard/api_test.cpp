@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include "paceline/core/run_layout.h"
 #include "paceline/dashboard/prometheus.h"
 #include "paceline/dashboard/served_runs_fixture.h"
+#include "paceline/track/sample_files.h"
 #include "paceline/views/shown_run.h"
 
 namespace paceline::dashboard {
@@ -165,6 +167,58 @@ TEST_F(ApiTest, TopicsHaveRunsById) {
   EXPECT_TRUE(api_->look("run:nothing").status().IsKeyError());
   EXPECT_EQ(ask_in_session("GET", "/api/v1/stream?topics=all").status, 400);
   EXPECT_EQ(ask_in_session("GET", "/api/v1/stream").status, 400);
+}
+
+NodeSample busy_node(double time) {
+  NodeSample sample{.time = time, .cpu_ratio = 0.5, .cores = 8, .network_sent_bytes_total = 300};
+  sample.gpus.push_back({.uuid = "GPU-a", .index = 1, .name = "H100", .utilization_ratio = 0.75});
+  sample.processes.push_back({.worker = 2, .role = "worker", .pid = 41, .cpu_cores = 1.5, .rss_bytes = 2e6});
+  sample.processes.push_back({.worker = 0, .role = "driver", .pid = 40, .cpu_seconds_total = 3});
+  return sample;
+}
+
+TEST_F(ApiTest, NodesAndWhatTheyDid) {
+  const std::string id = finished("mnist"), run = "/api/v1/runs/" + id;
+  EXPECT_EQ(get(run + "/nodes"), Json({{"nodes", Json::array()}, {"data_processes", Json::array()}}));
+  EXPECT_EQ(ask_in_session("GET", run + "/samples?node=local").status, 404);
+  {
+    track::SampleFiles files(folder("mnist") + "/" + run_layout::node_samples("local"), "node", "local");
+    for (int second = 0; second < 3; ++second) files.add(track::columns_of(busy_node(1000.0 + second)));
+    track::SampleFiles(folder("mnist") + "/" + run_layout::data_samples({3}), "data", "3")
+        .add({.time = 1000, .values = {{"train/rows_per_s", 5}}});
+  }
+  const Json nodes = get(run + "/nodes");
+  EXPECT_EQ(nodes["data_processes"], Json({"3"}));
+  ASSERT_EQ(nodes["nodes"].size(), 1u);
+  EXPECT_EQ(nodes["nodes"][0]["state"], "ended");
+  EXPECT_EQ(nodes["nodes"][0]["ranks"], Json({{"2", 0}}));
+  EXPECT_EQ(nodes["nodes"][0]["sample"]["gpus"][0]["utilization_ratio"], 0.75);
+  EXPECT_EQ(nodes["nodes"][0]["sample"]["load_1m"], nullptr);
+  const Json samples = get(run + "/samples?node=local&names=cpu_ratio,process/2/&from=1001");
+  EXPECT_EQ(samples["time"], Json({1001, 1002}));
+  EXPECT_EQ(samples["first"], 1000);
+  EXPECT_EQ(samples["series"]["cpu_ratio"]["mean"], Json({0.5, 0.5}));
+  EXPECT_TRUE(samples["series"].contains("process/2/cpu_cores"));
+  EXPECT_FALSE(samples["series"].contains("cores"));
+  EXPECT_EQ(samples["about"]["processes"]["2"]["role"], "worker");
+  EXPECT_EQ(get(run + "/samples?data=3")["series"]["train/rows_per_s"]["max"], Json({5}));
+  EXPECT_EQ(ask_in_session("GET", run + "/samples").status, 400);
+  EXPECT_EQ(ask_in_session("GET", run + "/samples?node=a&data=3").status, 400);
+}
+
+TEST(Prometheus, HasNodesGpusAndProcesses) {
+  PrometheusText text;
+  text.add_node("1f", "mnist", {.name = "a", .ranks = {{"2", 0}}, .sample = busy_node(1)});
+  const std::string labels = R"(run_id="1f",run_name="mnist",node="a")";
+  EXPECT_THAT(text.text(), HasSubstr("paceline_node_cpu_ratio{" + labels + "} 0.5\n"));
+  EXPECT_THAT(text.text(), HasSubstr("paceline_node_net_bytes_total{" + labels + ",dir=\"sent\"} 300\n"));
+  EXPECT_THAT(text.text(), HasSubstr("paceline_gpu_utilization_ratio{" + labels +
+                                     ",gpu=\"1\",uuid=\"GPU-a\",name=\"H100\"} 0.75\n"));
+  EXPECT_THAT(text.text(), HasSubstr("paceline_process_cpu_cores{" + labels + ",role=\"worker\",rank=\"0\"} 1.5\n"));
+  EXPECT_THAT(text.text(), HasSubstr("role=\"driver\",process=\"0\"} 3\n"));
+  EXPECT_THAT(text.text(), HasSubstr("ray_node_cpu_utilization{"));
+  EXPECT_THAT(text.text(), HasSubstr("ray_component_rss_mb{"));
+  EXPECT_THAT(text.text(), Not(HasSubstr("memory_bytes"))) << "what is not known is not exported";
 }
 
 TEST(Prometheus, HasRunsWithTheirWorkers) {

@@ -9,10 +9,12 @@
 #include <set>
 #include <sstream>
 
+#include "paceline/core/run_layout.h"
 #include "paceline/dashboard/routes.h"
 #include "paceline/dashboard/served_runs_fixture.h"
 #include "paceline/run/collectives.h"
 #include "paceline/storage/local/durable.h"
+#include "paceline/track/sample_files.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -92,6 +94,11 @@ TEST_F(OpenApiTest, EveryRouteAnswersAsDescribed) {
   const run::FoundHang hang{.name = "2026-11-28T10:00:00Z", .attempt = 1, .ranks = {{.rank = 0}, {.rank = 1}}};
   ASSERT_TRUE(run::keep_hang(folder("mnist"), {.hang = hang, .workers = {{.worker = 1}, {.worker = 2}}}).ok());
   const std::string profile = keep_profile(folder("mnist"));
+  NodeSample sample{.time = 1000, .cpu_ratio = 0.5};
+  sample.gpus.push_back({.uuid = "GPU-a", .name = "H100"});
+  sample.processes.push_back({.worker = 1, .role = "worker", .cpu_cores = 1});
+  track::SampleFiles(folder("mnist") + "/" + run_layout::node_samples("here"), "node", "here")
+      .add(track::columns_of(sample));
   size_t answered = 0;
   for (const Route& route : routes()) {
     if (route.gives == nullptr || std::string(route.method) != "GET") continue;
@@ -101,6 +108,7 @@ TEST_F(OpenApiTest, EveryRouteAnswersAsDescribed) {
     if (const size_t at = target.find("{hang}"); at != std::string::npos) target.replace(at, 6, hang.name);
     if (const size_t at = target.find("{name}"); at != std::string::npos) target.replace(at, 6, profile);
     if (route.name == std::string("metrics")) target += "?names=loss";
+    if (route.name == std::string("samples")) target += "?node=here";
     EXPECT_EQ(difference(get(target), route.gives(), ""), "") << target;
     ++answered;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "paceline/track/run_record.h"
+#include "paceline/views/node_samples.h"
 #include "paceline/views/run_list.h"
 #include "paceline/views/run_summary.h"
 
@@ -20,13 +21,18 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 class PrometheusText {
  public:
   void add(const views::ListedRun& listed, const views::RunSummary& run, const track::RunRecord& record);
+  /// A node of that run, with its GPUs and the run's processes there.
+  void add_node(const std::string& run_id, const std::string& run_name, const views::NodeSummary& node);
   /// All that was added, each metric with its kind and meaning once.
   std::string text() const;
 
  private:
   void add_workers(const Labels& labels, const views::RunSummary& run);
   void add_data(const Labels& labels, const views::RunSummary& run);
+  void add_gpu(const Labels& labels, const GpuSample& gpu);
+  void add_process(const Labels& labels, const views::NodeSummary& node, const ProcessSample& process);
   void sample(const std::string& name, Labels labels, double value);
+  void sample(const std::string& name, Labels labels, const MaybeNumber& value, double factor = 1);
 
   std::map<std::string, std::string> samples_;  // by metric
 };

@@ -17,6 +17,11 @@ namespace {
 
 constexpr std::chrono::seconds kFinishPatience{120};
 constexpr std::chrono::seconds kFirstLook{30};  // for what a driver before had sent
+constexpr std::chrono::seconds kSamplesRest{300};
+
+bool is_in(const char* folder, const std::string& name) {
+  return name.starts_with(std::string(folder) + "/");
+}
 
 // Whether nothing but claims is at the run's location.
 arrow::Result<bool> is_gone(const storage::Storage& run) {
@@ -63,10 +68,14 @@ arrow::Result<std::unique_ptr<ObjectRun>> ObjectRun::take(const storage::Locatio
   ARROW_RETURN_NOT_OK(mark_as_drivers(folder));
   // What comes in numbers, one or more for each worker.
   const auto takes_turns = [](const std::string& name) {
-    return name != run_layout::kControllerLog && (name.starts_with(std::string(run_layout::kLogs) + "/") ||
-                                                  name.starts_with(std::string(run_layout::kArtifacts) + "/"));
+    return name != run_layout::kControllerLog &&
+           (is_in(run_layout::kLogs, name) || is_in(run_layout::kArtifacts, name) || is_in(run_layout::kSamples, name));
   };
-  storage::FileMirrorOptions options{.takes_turns = takes_turns};
+  // Samples change each second.
+  const auto rests = [](const std::string& name) {
+    return std::chrono::milliseconds(is_in(run_layout::kSamples, name) ? kSamplesRest : std::chrono::seconds(0));
+  };
+  storage::FileMirrorOptions options{.takes_turns = takes_turns, .rests = rests};
   if (taken->lease_->may_meet_late_writes()) options.looks_again = kFirstLook;
   taken->mirror_ = std::make_unique<storage::FileMirror>(
       taken->objects_, folder, [folder] { return files_of_run(folder); }, std::move(options));

@@ -3,8 +3,8 @@
 // The driver works in a local folder in the user's state directory, with journal, history, logs, staging, lock and
 // control socket as a local run has them. Checkpoints are published to the object store; a mirror copies journal,
 // history, logs and what else is in that folder to `records/` there, at the latest 5 s after it was written, of
-// workers' logs and artifacts 16 files each 5 s; a lease keeps other drivers away. Taking the run over on another
-// machine makes the working folder from the records.
+// workers' logs and artifacts 16 files each 5 s, samples of nodes each five minutes; a lease keeps other drivers away.
+// Taking the run over on another machine makes the working folder from the records.
 #pragma once
 
 #include <arrow/result.h>

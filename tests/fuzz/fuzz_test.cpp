@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "paceline/agent/out_of_memory_internal.h"
+#include "paceline/agent/sampling/kernel_texts.h"
 #include "paceline/checkpoint/format/safetensors.h"
 #include "paceline/checkpoint/manifest.h"
 #include "paceline/cli/commands/doctor_checks.h"
@@ -38,6 +39,8 @@
 #include "paceline/testing/shown_numbers_texts.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/metrics_history.h"
+#include "paceline/track/sample_files.h"
+#include "paceline/views/node_samples.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace paceline {
@@ -192,6 +195,29 @@ TEST(Fuzz, KernelFiles) {
     }
     (void)agent::out_of_memory_files(text);
     (void)parse_memory_limit(text);
+    (void)agent::parse_cpu_ticks(text);
+    (void)agent::parse_load(text);
+    (void)agent::parse_leading_number(text);
+    (void)agent::parse_number_behind(text, "read_bytes:");
+    (void)agent::parse_disk_bytes(text, agent::is_real_disk);
+    (void)agent::parse_network_bytes(text);
+  });
+}
+
+// A file of samples, which another version or a torn disk may have written.
+TEST(Fuzz, Samples) {
+  const TemporaryFolder folder;
+  track::RunRecord record;
+  record.run.path = folder.path();
+  Fuzzer("samples").run([&](std::string_view text) {
+    write_file(track::samples_path(folder / "samples/node_here", track::kSampleTiers[0]), std::string(text));
+    write_file(track::samples_path(folder / "samples/node_here", track::kSampleTiers[2]), std::string(text));
+    (void)views::node_summaries(record, 1e9);
+    for (const views::SampledSource& source : views::sampled_sources(folder.path())) {
+      const auto curves = views::sample_curves(folder.path(), source, {}, {.points = 50});
+      ASSERT_TRUE(curves.ok()) << curves.status();
+      for (const auto& [name, curve] : curves->curves) ASSERT_EQ(curve.mean.size(), curves->time.size());
+    }
   });
 }
 

@@ -6,6 +6,7 @@
 #include "paceline/controller/event_loop/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
 #include "paceline/rpc/report_bytes.h"
+#include "paceline/rpc/sample_messages.h"
 
 namespace paceline::controller {
 
@@ -32,6 +33,7 @@ void RunLoop::receive(FromAgent& incoming) {
   if (envelope.type == rpc::CollectivesReply::kType) return receive_collectives(agent, envelope);
   if (envelope.type == rpc::NodeFailed::kType) return lose_agent(agent, unpacked<rpc::NodeFailed>(envelope).error);
   if (envelope.type == rpc::StopRun::kType) return stop_for(agent, unpacked<rpc::StopRun>(envelope));
+  if (envelope.type == rpc::NodeSampled::kType) return receive_samples(agent, envelope);
   if (envelope.type == rpc::PackageRead::kType) {
     (void)agents_[agent].channel->send(packages_.read(unpacked<rpc::PackageRead>(envelope)));
     return;
@@ -86,6 +88,14 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
   } else if (type == rpc::ProcessExited::kType) {
     receive_exit(worker, envelope);
   }
+}
+
+void RunLoop::receive_samples(size_t agent, rpc::Envelope& envelope) {
+  const std::optional<int64_t> node = agents_[agent].node;
+  if (node) books_.keep_samples(state().nodes[static_cast<size_t>(*node)].name, std::move(envelope.bytes));
+  rpc::Envelope taken = rpc::pack(rpc::SamplesTaken{});
+  taken.reply_to = envelope.request;
+  (void)agents_[agent].channel->send(std::move(taken));  // an agent that is gone says so by its channel's end
 }
 
 bool RunLoop::is_current(const rpc::Envelope& envelope) const {

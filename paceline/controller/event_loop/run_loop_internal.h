@@ -170,6 +170,7 @@ class RunLoop final : private Crew {
   void receive_exit(const policy::Worker& worker, const rpc::Envelope& envelope);
   void note_time_spent(const policy::Worker& worker, const TimeSpent& spent);
   void receive_from_process(const policy::Worker& worker, rpc::Envelope& envelope);
+  void receive_samples(size_t agent, rpc::Envelope& envelope);
   void receive_progress(size_t agent, const rpc::Envelope& envelope);
   void ask_progress(Question question);
   void answer(const Question& question);

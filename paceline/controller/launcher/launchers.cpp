@@ -22,7 +22,11 @@ struct Row {
 
 constexpr std::array kLaunchers = {
     Row{"auto", nullptr},  // engine_of() says which
-    Row{"local", [](const LaunchParts& parts) -> Made { return std::make_unique<LocalLauncher>(parts.guardian); }},
+    Row{"local",
+        [](const LaunchParts& parts) -> Made {
+          const agent::AgentOptions options{.sample_interval_ms = agent::kSampleIntervalMs};
+          return std::make_unique<LocalLauncher>(parts.guardian, options);
+        }},
     Row{"agents", [](const LaunchParts& parts) -> Made { return AgentsLauncher::make(parts); }},
     Row{"local_and_agents", [](const LaunchParts& parts) { return LocalAndAgentsLauncher::make(parts); }},
     Row{"hosts", make_hosts_launcher},

@@ -8,7 +8,7 @@ namespace paceline::controller {
 namespace {
 
 agent::AgentOptions options_of(const LaunchParts& parts) {
-  agent::AgentOptions options{.node = parts.node};
+  agent::AgentOptions options{.node = parts.node, .sample_interval_ms = agent::kSampleIntervalMs};
   if (options.node.address.empty()) {
     options.node.address = address_towards(host_of(parts.scaling.listen)).ValueOr("");
   }

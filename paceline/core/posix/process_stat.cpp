@@ -32,6 +32,7 @@ std::optional<ProcessStat> parse_process_stat(std::string_view stat) {
                      .parent = static_cast<pid_t>(number(4)),
                      .flags = number(9),
                      .cpu_ticks = static_cast<double>(number(14)) + static_cast<double>(number(15)),
+                     .threads = number(20),
                      .start_ticks = number(22),
                      .resident_pages = number(24),
                      .arguments_start = number(48),

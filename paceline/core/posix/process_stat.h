@@ -16,8 +16,9 @@ namespace paceline {
 struct ProcessStat {
   char state = '?';  // 'S' while it sleeps, 'Z' when it has ended and its parent has not waited for it
   pid_t parent = 0;
-  int64_t flags = 0;        // the kernel's PF_…
-  double cpu_ticks = 0;     // user and system, of all its threads
+  int64_t flags = 0;     // the kernel's PF_…
+  double cpu_ticks = 0;  // user and system, of all its threads
+  int64_t threads = 0;
   int64_t start_ticks = 0;  // since the machine started
   int64_t resident_pages = 0;
   int64_t arguments_start = 0;  // addresses, in the process itself

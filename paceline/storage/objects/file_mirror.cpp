@@ -50,6 +50,7 @@ struct FileMirror::Desk {
     int64_t segments = 0;
     int64_t turn = 0;    // its last one's number
     int64_t begun = -1;  // with this segment; -1: not yet
+    std::chrono::steady_clock::time_point rests_until{};
   };
 
   std::shared_ptr<Storage> to;
@@ -138,13 +139,16 @@ struct FileMirror::Desk {
       if (!options.takes_turns(name)) return false;
       struct stat about{};
       const Copied& known = copied[name];
-      const bool has_changed = is_due && ::stat((folder + "/" + name).c_str(), &about) == 0 && !known.is_all_of(about);
+      const bool has_changed = is_due && now >= known.rests_until &&
+                               ::stat((folder + "/" + name).c_str(), &about) == 0 && !known.is_all_of(about);
       if (has_changed) waiting.emplace_back(known.turn, name);
       return true;
     });
     std::ranges::sort(waiting);
     for (size_t i = 0; i < std::min(waiting.size(), kInTurn); ++i) {
-      copied[waiting[i].second].turn = ++turn;
+      Copied& chosen = copied[waiting[i].second];
+      chosen.turn = ++turn;
+      if (options.rests) chosen.rests_until = now + options.rests(waiting[i].second);
       names.push_back(std::move(waiting[i].second));
     }
   }

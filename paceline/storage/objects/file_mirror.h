@@ -33,6 +33,9 @@ struct FileMirrorOptions {
   std::chrono::milliseconds interval = std::chrono::seconds(5);
   /// Whether a file takes turns; none does by default. It never does in rounds that push() began.
   std::function<bool(const std::string& name)> takes_turns;
+  /// How long a file that takes turns rests once it was copied: of one that changes all the time, and is no loss. None
+  /// does by default; in the last round none rests.
+  std::function<std::chrono::milliseconds(const std::string& name)> rests;
   /// Where something may arrive late: the mirror looks for it after so long, after twice that, and so on, and in the
   /// last round.
   std::optional<std::chrono::milliseconds> looks_again;

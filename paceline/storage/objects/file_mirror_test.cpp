@@ -174,6 +174,29 @@ TEST_F(FileMirrorTest, FilesThatTakeTurnsCostFewRequestsARoundAndNoneIsForgotten
   for (const std::string& name : names) EXPECT_EQ(mirrored(name), read_file(folder / name).ValueOrDie()) << name;
 }
 
+TEST_F(FileMirrorTest, WhatRestsIsCopiedOnceAndAtTheEnd) {
+  write_file(folder / "samples", "first");
+  write_file(folder / "journal", "0");
+  std::promise<void> copied;
+  int rounds = 0;
+  {
+    FileMirror mirror(memory, folder.path(),
+                      [&] {
+                        // By the third round the first copy of both is there.
+                        if (++rounds == 3) copied.set_value();
+                        if (rounds > 1) write_file(folder / "samples", "round " + std::to_string(rounds));
+                        return std::vector<std::string>{"samples", "journal"};
+                      },
+                      {.interval = std::chrono::milliseconds(1),
+                       .takes_turns = [](const auto& name) { return name == "samples"; },
+                       .rests = [](const auto&) { return std::chrono::hours(1); }});
+    copied.get_future().wait();
+    EXPECT_EQ(mirrored("samples"), "first");
+    EXPECT_TRUE(mirror.finish(kPatience).ok());
+  }
+  EXPECT_EQ(mirrored("samples"), read_file(folder / "samples").ValueOrDie());
+}
+
 // A driver before has sent it when it was shorter; the last driver's was there already.
 TEST_F(FileMirrorTest, ASegmentThatHasArrivedLateIsWrittenAgain) {
   const std::string content = std::string(kSegmentBytes, 'a') + std::string(kSegmentBytes, 'b') + "c";

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +9,7 @@
 #include "paceline/core/json.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/thread.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/train/worker/figures_file_internal.h"
 
 namespace paceline::train {
@@ -24,10 +26,23 @@ void replace(const std::string& path, const std::string& content) {
   std::filesystem::rename(unfinished, path, problem);
 }
 
+// The number in "process_7.json".
+WorkerId process_of(const std::string& path) {
+  const std::string name = std::filesystem::path(path).stem();
+  int64_t number = 0;
+  const size_t first = name.rfind('_') + 1;
+  std::from_chars(name.data() + first, name.data() + name.size(), number);
+  return WorkerId{number};
+}
+
 }  // namespace
 
-FiguresFile::FiguresFile(std::string path, data::DataService& service)
-    : path_(std::move(path)), service_(service), thread_(start_thread([this] { keep(); })) {}
+FiguresFile::FiguresFile(std::string path, const std::string& run_folder, data::DataService& service)
+    : path_(std::move(path)),
+      samples_(run_folder + "/" + run_layout::data_samples(process_of(path_)), "data",
+               std::to_string(process_of(path_).value)),
+      service_(service),
+      thread_(start_thread([this] { keep(); })) {}
 
 FiguresFile::~FiguresFile() {
   {
@@ -40,6 +55,7 @@ FiguresFile::~FiguresFile() {
 
 void FiguresFile::keep() {
   std::vector<DatasetFigures> written;
+  DataFigures before;
   bool is_last = false;
   while (!is_last) {
     {
@@ -50,11 +66,14 @@ void FiguresFile::keep() {
                         .pid = ::getpid(),
                         .time = to_seconds(SystemClock().now()),
                         .datasets = service_.figures()};
+    samples_.add(track::columns_of(figures, before));
+    before = figures;
     if (figures.datasets != written) {
       replace(path_, encode_json(figures));
       written = std::move(figures.datasets);
     }
   }
+  samples_.finish();
 }
 
 }  // namespace paceline::train

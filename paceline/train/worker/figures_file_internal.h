@@ -1,4 +1,5 @@
-// The figures of a data process in the run folder, written by a thread: each second, while they change, and at the end.
+// The figures of a data process in the run folder, written by a thread: each second, while they change, and at the end;
+// and each second what it did in it, for charts (track/sample_files.h).
 //
 // Readers see a whole file. One that cannot be written is missing, or old: reading goes on.
 #pragma once
@@ -9,13 +10,15 @@
 #include <thread>
 
 #include "paceline/data/service/data_service.h"
+#include "paceline/track/sample_files.h"
 
 namespace paceline::train {
 
 class FiguresFile {
  public:
-  /// The service outlives it.
-  FiguresFile(std::string path, data::DataService& service);
+  /// `path` is one of run_layout::data_figures(), which the samples in `run_folder` have the number of. The service
+  /// outlives it.
+  FiguresFile(std::string path, const std::string& run_folder, data::DataService& service);
   ~FiguresFile();
   FiguresFile(const FiguresFile&) = delete;
   FiguresFile& operator=(const FiguresFile&) = delete;
@@ -24,6 +27,7 @@ class FiguresFile {
   void keep();
 
   const std::string path_;
+  track::SampleFiles samples_;
   data::DataService& service_;
   std::mutex mutex_;
   std::condition_variable changed_;

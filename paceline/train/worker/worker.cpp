@@ -235,7 +235,7 @@ int run_data_process(LanguageRuntime& program, worker::Connection& connection) {
     // Not destroyed with this call: the process ends without waiting for what is being read.
     static const auto service =
         data::start_data_service(program.data_service(connection.welcome(), connection.attachment()));
-    const FiguresFile figures(connection.welcome().figures_file, *service);
+    const FiguresFile figures(connection.welcome().figures_file, connection.welcome().run_folder, *service);
     connection.on_data_client([](Descriptor rank) { service->serve(std::move(rank)); });
     (void)connection.next_assignment();  // none ever comes: it waits for the end
     connection.on_data_client({});

@@ -2,6 +2,7 @@
 import { Problem, problemOf, problemOfFailure } from "./problem.ts";
 import type { Collectives, Hang, HangEvidence, LogRange, LogStream, MetricsJson } from "./views.ts";
 import type { FlameGraph, KeptProfile, ProfileKind } from "./views.ts";
+import type { NodeSummary, NodesOfRun, SamplesJson } from "./views.ts";
 import type { RunConfiguration, RunEvent, RunList, RunView, SessionInfo, WorkerStacks } from "./views.ts";
 import { session } from "./session.ts";
 
@@ -78,6 +79,32 @@ export interface MetricsQuery {
 export function fetchMetrics(id: string, { names, points, from, to }: MetricsQuery): Promise<MetricsJson> {
   const list = names.filter((name) => !name.includes("\0")).join(","); // no address has a NUL
   return request(runPath(id, "/metrics") + query({ names: list, points, from, to }));
+}
+
+/** The nodes of all runs that go on. */
+export async function fetchAllNodes(): Promise<NodesOfRun[]> {
+  return (await request<{ runs: NodesOfRun[] }>("nodes")).runs;
+}
+
+export function fetchNodes(id: string): Promise<{ nodes: NodeSummary[]; data_processes: string[] }> {
+  return request(runPath(id, "/nodes"));
+}
+
+export interface SamplesQuery {
+  /** Its name; or the number of a data process. */
+  node?: string;
+  data?: string;
+  /** One that ends with '/' means all that begin with it. */
+  names?: string[];
+  points: number;
+  /** Seconds since the Unix epoch. */
+  from?: number | undefined;
+  to?: number | undefined;
+}
+
+export function fetchSamples(id: string, { node, data, names, points, from, to }: SamplesQuery): Promise<SamplesJson> {
+  const list = names?.join(",");
+  return request(runPath(id, "/samples") + query({ node, data, names: list, points, from, to }));
 }
 
 export function fetchLogStreams(id: string): Promise<{ streams: LogStream[] }> {

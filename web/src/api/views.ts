@@ -379,3 +379,83 @@ export interface FlameGraph {
   processes: FlameProcess[];
   threads: FlameThread[];
 }
+
+/** Numbers of a GPU; null where it does not tell them. */
+export interface GpuSample {
+  uuid: string;
+  index: number;
+  name: string;
+  utilization_ratio: number | null;
+  memory_used_bytes: number | null;
+  memory_total_bytes: number | null;
+  power_watts: number | null;
+  temperature_celsius: number | null;
+  throttled: number | null;
+  ecc_errors_total: number | null;
+}
+
+/** A process of the run on a node, with all that it has started. */
+export interface ProcessSample {
+  /** Its id; 0: the driver or the agent itself. */
+  worker: number;
+  role: string;
+  pid: number;
+  cpu_cores: number | null;
+  rss_bytes: number | null;
+  threads: number | null;
+  descriptors: number | null;
+  read_bytes_per_s: number | null;
+  written_bytes_per_s: number | null;
+  gpu_memory_bytes: number | null;
+  cpu_seconds_total: number | null;
+}
+
+/** What a node did in one second. */
+export interface NodeSample {
+  time: number;
+  cpu_ratio: number | null;
+  cores: number | null;
+  load_1m: number | null;
+  memory_used_bytes: number | null;
+  memory_total_bytes: number | null;
+  swap_used_bytes: number | null;
+  swap_total_bytes: number | null;
+  group_memory_used_bytes: number | null;
+  group_memory_limit_bytes: number | null;
+  disk_free_bytes: number | null;
+  disk_size_bytes: number | null;
+  disk_read_bytes_per_s: number | null;
+  disk_written_bytes_per_s: number | null;
+  network_sent_bytes_per_s: number | null;
+  network_received_bytes_per_s: number | null;
+  no_gpus_because: string;
+  gpus: GpuSample[];
+  processes: ProcessSample[];
+}
+
+export interface NodeSummary {
+  name: string;
+  state: "live" | "silent" | "ended";
+  /** When the first sample that is kept was taken. */
+  first: number;
+  /** Of workers, by their ids. */
+  ranks: { [worker: string]: number };
+  sample: NodeSample;
+}
+
+export interface NodesOfRun {
+  id: string;
+  name: string;
+  nodes: NodeSummary[];
+}
+
+/** Numbers of a node or a data process over time; lists as long as `time`. */
+export interface SamplesJson {
+  first: number;
+  last: number;
+  seconds: number;
+  time: number[];
+  series: { [name: string]: { mean: (number | null)[]; min: (number | null)[]; max: (number | null)[] } };
+  names: string[];
+  about: { gpus?: { [uuid: string]: { index?: number } }; processes?: { [id: string]: { role?: string } } };
+}

@@ -15,6 +15,14 @@ export interface Line {
   points: Points;
 }
 
+export interface Unit {
+  text: (value: number) => string;
+  /** The axis begins at 0, and goes to this at least. */
+  atLeast?: number;
+  /** What may lie between its ticks. */
+  steps?: number[];
+}
+
 export interface ChartProps {
   title: string;
   lines: Line[];
@@ -25,6 +33,8 @@ export interface ChartProps {
   /** Charts with the same word show the same place under the pointer. */
   sync: string;
   height?: number;
+  /** What the values are of; plain numbers without one. */
+  unit?: Unit;
   onZoom: (from: number, to: number) => void;
   onReset: () => void;
 }
@@ -48,6 +58,7 @@ function writeReadout(
   const place = index === null || index === undefined ? undefined : data[0][index];
   readout.place.textContent =
     place === undefined ? "" : props.x === "report" ? `report ${countText(place)}` : localTimeText(place);
+  const valueText = props.unit?.text ?? numberText;
   props.lines.forEach((line, number) => {
     const element = readout.values[number];
     if (!element) return;
@@ -55,8 +66,8 @@ function writeReadout(
     const value = place === undefined ? lastOf(line.points) : at(2);
     const [least, greatest] = [at(0), at(1)];
     const isBand = place !== undefined && typeof least === "number" && typeof greatest === "number" && least < greatest;
-    const text = typeof value === "number" ? numberText(value) : "–";
-    element.textContent = isBand ? `${text} (${numberText(least)} … ${numberText(greatest)})` : text;
+    const text = typeof value === "number" ? valueText(value) : "–";
+    element.textContent = isBand ? `${text} (${valueText(least)} … ${valueText(greatest)})` : text;
   });
 }
 
@@ -83,8 +94,9 @@ function seriesOf(lines: Line[], theme: Theme): { series: uPlot.Series[]; bands:
 const WHOLE_STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
 /** Without any value both are null, whatever their types say. */
-function valueRange(least: number, greatest: number): uPlot.Range.MinMax {
+function valueRange(least: number, greatest: number, unit: Unit | undefined): uPlot.Range.MinMax {
   if (least === null) return [null, null];
+  if (unit?.atLeast !== undefined && least >= 0) return [0, Math.max(greatest * 1.05, unit.atLeast)];
   return least === greatest ? rangeAround(least, greatest) : uPlot.rangeNum(least, greatest, 0.1, true);
 }
 
@@ -101,7 +113,7 @@ function timeTicks(_: uPlot, places: number[]): string[] {
 
 /** `latest` gives the properties of the moment: a plot outlives them. */
 function optionsOf(latest: () => ChartProps, theme: Theme, width: number, readout: Readout): uPlot.Options {
-  const { x, lines, logarithmic, sync, height } = latest();
+  const { x, lines, logarithmic, sync, height, unit } = latest();
   const axis = {
     stroke: theme.muted,
     grid: { stroke: theme.line, width: 1 },
@@ -116,7 +128,7 @@ function optionsOf(latest: () => ChartProps, theme: Theme, width: number, readou
     padding: [8, 18, 0, 0],
     scales: {
       x: { time: false, range: placeRange },
-      y: logarithmic ? { distr: 3 } : { range: (_, least, greatest) => valueRange(least, greatest) },
+      y: logarithmic ? { distr: 3 } : { range: (_, least, greatest) => valueRange(least, greatest, latest().unit) },
     },
     axes: [
       {
@@ -130,7 +142,8 @@ function optionsOf(latest: () => ChartProps, theme: Theme, width: number, readou
         size: 62,
         gap: 4,
         space: 28,
-        values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : numberText(tick))),
+        ...(unit?.steps && { incrs: unit.steps }),
+        values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : (latest().unit?.text ?? numberText)(tick))),
       },
     ],
     cursor: {
@@ -161,15 +174,22 @@ function optionsOf(latest: () => ChartProps, theme: Theme, width: number, readou
 }
 
 /** What the chart shows, for who does not see it. */
-function summaryOf({ title, lines, x }: ChartProps): string {
+function summaryOf({ title, lines, x, unit }: ChartProps): string {
+  const valueText = unit?.text ?? numberText;
   const parts = lines.map(({ label, points }) => {
     const extent = extentOf(points);
     if (!extent) return `${label}: no numbers`;
-    const span = `reports ${countText(points.report[0] ?? 0)} to ${countText(points.report.at(-1) ?? 0)}`;
-    const range = `from ${numberText(extent.least)} to ${numberText(extent.greatest)}`;
-    return `${label}: last ${numberText(lastOf(points) ?? NaN)}, ${range}, ${span}`;
+    const ends = [points[x][0] ?? 0, points[x].at(-1) ?? 0].map((place) => (x === "time" ? clockText(place) : countText(place)));
+    const range = `from ${valueText(extent.least)} to ${valueText(extent.greatest)}`;
+    return `${label}: last ${valueText(lastOf(points) ?? NaN)}, ${range}, ${x}s ${ends.join(" to ")}`;
   });
   return `${title} by ${x}. ${parts.join(". ")}`;
+}
+
+function lastText({ points }: Line, unit: Unit | undefined): string {
+  const last = lastOf(points);
+  if (last === null) return unit ? "–" : numberText(NaN);
+  return (unit?.text ?? numberText)(last);
 }
 
 export function Chart(props: ChartProps) {
@@ -238,7 +258,7 @@ export function Chart(props: ChartProps) {
                 </>
               )}
               <span class="number" ref={(element) => void (values.current[number] = element)}>
-                {numberText(lastOf(line.points) ?? NaN)}
+                {lastText(line, props.unit)}
               </span>
             </span>
           ))}

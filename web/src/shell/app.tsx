@@ -4,6 +4,9 @@ import { fetchSession } from "../api/api.ts";
 import type { Problem } from "../api/problem.ts";
 import { ComparePage } from "../runs/compare_page.tsx";
 import { LogsPage } from "../logs/logs_page.tsx";
+import { MetricsPage } from "../nodes/metrics_page.tsx";
+import { NodePage } from "../nodes/node_page.tsx";
+import { NodesPage } from "../nodes/nodes_page.tsx";
 import { ProfilePage } from "../profiles/profile_page.tsx";
 import { RunPage } from "../run/run_page.tsx";
 import { RunsPage } from "../runs/runs_page.tsx";
@@ -27,6 +30,19 @@ function Page({ route }: { route: Route }) {
       return <ProfilePage key={`${route.id}/${route.name}`} {...route} />;
     case "compare":
       return <ComparePage key={route.ids.join("\n")} ids={route.ids} parameters={route.parameters} />;
+    case "metrics":
+      return <MetricsPage parameters={route.parameters} />;
+    case "nodes":
+      return <NodesPage />;
+    case "node":
+      return (
+        <NodePage
+          key={`${route.id}\n${route.node}`}
+          id={route.id}
+          node={route.node}
+          parameters={route.parameters}
+        />
+      );
     case "unknown":
       return (
         <Empty title="There is no such page">
@@ -83,6 +99,12 @@ export function App({ sessionProblem }: { sessionProblem: Problem | undefined })
         <nav aria-label="Pages">
           <a href="#/runs" aria-current={route.page === "runs" ? "page" : undefined}>
             Runs
+          </a>
+          <a href="#/metrics" aria-current={route.page === "metrics" ? "page" : undefined}>
+            Metrics
+          </a>
+          <a href="#/nodes" aria-current={route.page === "nodes" || route.page === "node" ? "page" : undefined}>
+            Nodes
           </a>
         </nav>
         <span class="fill" />

@@ -2,6 +2,7 @@
 //
 //   #/runs?state=failed&q=mnist&sort=-opened      #/runs/ID?tab=workers      #/runs/ID/logs/STREAM?q=error
 //   #/runs/ID/profiles/NAME?rank=1&q=gemm   #/compare?runs=ID,ID&metric=loss
+//   #/compare?runs=ID,ID&metric=loss              #/metrics?run=ID           #/nodes      #/runs/ID/nodes/NAME
 
 export interface Parameters {
   [name: string]: string;
@@ -13,6 +14,9 @@ export type Route =
   | { page: "logs"; id: string; stream: string; parameters: Parameters }
   | { page: "profile"; id: string; name: string; parameters: Parameters }
   | { page: "compare"; ids: string[]; parameters: Parameters }
+  | { page: "metrics"; parameters: Parameters }
+  | { page: "nodes"; parameters: Parameters }
+  | { page: "node"; id: string; node: string; parameters: Parameters }
   | { page: "unknown"; parameters: Parameters };
 
 /** As it was given where it is not encoded rightly: an address may be typed. */
@@ -48,6 +52,11 @@ export function routeOf(hash: string): Route {
   if (page === "runs" && section === "profiles" && parts.length === 4) {
     return { page: "profile", id: decoded(id), name: decoded(stream), parameters };
   }
+  if (page === "runs" && section === "nodes" && parts.length === 4) {
+    return { page: "node", id: decoded(id), node: decoded(stream), parameters };
+  }
+  if (page === "metrics" && parts.length === 1) return { page: "metrics", parameters };
+  if (page === "nodes" && parts.length === 1) return { page: "nodes", parameters };
   if (page === "compare" && parts.length === 1) {
     const { runs = "", ...rest } = parameters;
     // Ids are encoded once more within the list, so that a comma may be in one.
@@ -80,6 +89,14 @@ export function hashOf(route: Route): string {
         runs: route.ids.map(encodeURIComponent).join(","),
         ...route.parameters,
       });
+    case "metrics":
+      return withParameters("#/metrics", route.parameters);
+    case "nodes":
+      return withParameters("#/nodes", route.parameters);
+    case "node": {
+      const path = `#/runs/${encodeURIComponent(route.id)}/nodes/${encodeURIComponent(route.node)}`;
+      return withParameters(path, route.parameters);
+    }
     default:
       return withParameters("#/runs", route.parameters);
   }
@@ -95,4 +112,8 @@ export function logsHash(id: string, stream = "", parameters: Parameters = {}): 
 
 export function profileHash(id: string, name: string, parameters: Parameters = {}): string {
   return hashOf({ page: "profile", id, name, parameters });
+}
+
+export function nodeHash(id: string, node: string): string {
+  return hashOf({ page: "node", id, node, parameters: {} });
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { hostname } from "node:os";
 import { test } from "node:test";
 import { withDashboard, withPage, withRun } from "./browser.mjs";
 import { emptyState, idOf, profileOf } from "./runs.mjs";
@@ -25,6 +26,9 @@ async function allPages() {
     [await run("killed", "?tab=controller")]: ".log-line",
     [await run("wide", "?tab=configuration")]: "tbody tr",
     [await run("bad-label", "/logs/worker_3?q=accuracy")]: "mark",
+    "#/nodes": "tbody tr",
+    [`#/metrics?run=${await idOf("spirals-live")}`]: ".chart canvas",
+    [await run("live", `/nodes/${hostname()}`)]: ".chart canvas",
     [`#/compare?runs=${await idOf("spirals-wide")},${await idOf("spirals-baseline")}`]: ".chart canvas",
   });
 }

@@ -1,0 +1,57 @@
+// Charts of samples, with what chooses the part of the time that they show.
+import { Chart } from "../chart/chart.tsx";
+import { setParameters } from "../shell/navigation.ts";
+import type { Parameters } from "../shell/route.ts";
+import { type SampleChart, SPANS } from "./sample_charts.ts";
+
+/** Dragging and choosing stand in the address; "back" zooms out. */
+const zoom = (from: number, to: number) =>
+  setParameters({ from: String(Math.floor(from)), to: String(Math.ceil(to) + 1) }, { replace: false });
+const reset = () => setParameters({ from: "", to: "" }, { replace: false });
+
+export function SpanTools({ parameters }: { parameters: Parameters }) {
+  const isZoomed = Boolean(parameters["from"]);
+  return (
+    <div class="toolbar chart-tools">
+      <div class="choices" role="group" aria-label="Part of the time">
+        {SPANS.map(({ key, title }) => (
+          <button
+            key={key}
+            type="button"
+            aria-pressed={!isZoomed && (parameters["span"] ?? "") === key}
+            onClick={() => setParameters({ span: key, from: "", to: "" })}
+          >
+            {title}
+          </button>
+        ))}
+      </div>
+      {isZoomed && (
+        <button type="button" onClick={reset}>
+          Zoom out
+        </button>
+      )}
+      <span class="quiet">Drag over a chart to zoom.</span>
+    </div>
+  );
+}
+
+export function ChartGrid({ charts, sync, isLoading }: { charts: SampleChart[]; sync: string; isLoading: boolean }) {
+  return (
+    <div class="charts" aria-busy={isLoading}>
+      {charts.map(({ title, unit, lines, isNamed }) => (
+        <Chart
+          key={title}
+          title={isNamed && lines.length === 1 ? `${title}: ${lines[0]?.label}` : title}
+          lines={lines}
+          x="time"
+          logarithmic={false}
+          smoothing={0}
+          sync={sync}
+          unit={unit}
+          onZoom={zoom}
+          onReset={reset}
+        />
+      ))}
+    </div>
+  );
+}

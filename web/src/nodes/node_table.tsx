@@ -1,0 +1,149 @@
+// Nodes, a row each, with what they do now.
+import type { NodeSummary } from "../api/views.ts";
+import { bytesText, countText, percentText, rangesText } from "../format/number.ts";
+import { nodeHash, runHash } from "../shell/route.ts";
+import { printable } from "../text/printable.ts";
+import { Icon } from "../shell/icons.tsx";
+
+export const maybe = (value: number | null | undefined, text: (value: number) => string) =>
+  value === null || value === undefined ? "–" : text(value);
+
+export const perSecond = (value: number) => `${bytesText(value)}/s`;
+
+/** A share as a bar with its number. */
+function Share({ part, whole, text }: { part: number | null; whole: number | null; text: string }) {
+  if (part === null || whole === null || whole <= 0) return <>–</>;
+  const share = Math.min(1, part / whole);
+  return (
+    <span class="share">
+      <span class="share-bar" aria-hidden="true">
+        <span class={share > 0.9 ? "full" : ""} style={{ width: `${100 * share}%` }} />
+      </span>
+      {text}
+    </span>
+  );
+}
+
+function sumOf(values: (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length > 0 ? known.reduce((sum, value) => sum + value, 0) : null;
+}
+
+function meanOf(values: (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  const sum = sumOf(known);
+  return sum === null ? null : sum / known.length;
+}
+
+export function NodeState({ state }: { state: NodeSummary["state"] }) {
+  if (state === "live") return <span class="state live"><Icon name="play" /> live</span>;
+  if (state === "silent") {
+    return (
+      <span class="state warn" title="The run goes on, but no samples of this node come">
+        <Icon name="warning" /> silent
+      </span>
+    );
+  }
+  return <span class="state quiet"><Icon name="check" /> ended</span>;
+}
+
+export interface ListedNode {
+  run: string;
+  runName: string;
+  node: NodeSummary;
+}
+
+export function NodeTable({ nodes, withRun }: { nodes: ListedNode[]; withRun: boolean }) {
+  return (
+    <div class="scrolls" tabIndex={0} role="group" aria-label="Nodes">
+      <table class="nodes">
+        <thead>
+          <tr>
+            <th>Node</th>
+            {withRun && <th>Run</th>}
+            <th>State</th>
+            <th>Ranks</th>
+            <th>CPU</th>
+            <th>Memory</th>
+            <th>GPUs</th>
+            <th>GPU memory</th>
+            <th>Disk</th>
+            <th class="number">Received</th>
+            <th class="number">Sent</th>
+            <th class="number">Processes</th>
+          </tr>
+        </thead>
+        <tbody>
+          {nodes.map(({ run, runName, node }) => {
+            const now = node.sample;
+            const gpuMemory = sumOf(now.gpus.map((gpu) => gpu.memory_used_bytes));
+            const gpuTotal = sumOf(now.gpus.map((gpu) => gpu.memory_total_bytes));
+            const gpuShare = meanOf(now.gpus.map((gpu) => gpu.utilization_ratio));
+            const diskUsed =
+              now.disk_size_bytes === null || now.disk_free_bytes === null
+                ? null
+                : now.disk_size_bytes - now.disk_free_bytes;
+            return (
+              <tr key={`${run}/${node.name}`}>
+                <td>
+                  <a href={nodeHash(run, node.name)}>
+                    <bdi>{printable(node.name)}</bdi>
+                  </a>
+                </td>
+                {withRun && (
+                  <td>
+                    <a href={runHash(run)}>
+                      <bdi>{printable(runName)}</bdi>
+                    </a>
+                  </td>
+                )}
+                <td>
+                  <NodeState state={node.state} />
+                </td>
+                <td>{rangesText(Object.values(node.ranks)) || "–"}</td>
+                <td>
+                  <Share
+                    part={now.cpu_ratio}
+                    whole={1}
+                    text={`${maybe(now.cpu_ratio, percentText)} of ${maybe(now.cores, countText)}`}
+                  />
+                </td>
+                <td>
+                  <Share
+                    part={now.memory_used_bytes}
+                    whole={now.memory_total_bytes}
+                    text={`${maybe(now.memory_used_bytes, bytesText)} of ${maybe(now.memory_total_bytes, bytesText)}`}
+                  />
+                </td>
+                <td>
+                  {now.gpus.length === 0 ? (
+                    <span class="quiet">none</span>
+                  ) : (
+                    <Share part={gpuShare} whole={1} text={`${maybe(gpuShare, percentText)} of ${now.gpus.length}`} />
+                  )}
+                </td>
+                <td>
+                  <Share
+                    part={gpuMemory}
+                    whole={gpuTotal}
+                    text={`${maybe(gpuMemory, bytesText)} of ${maybe(gpuTotal, bytesText)}`}
+                  />
+                </td>
+                <td>
+                  <Share
+                    part={diskUsed}
+                    whole={now.disk_size_bytes}
+                    text={`${maybe(now.disk_free_bytes, bytesText)} free`}
+                  />
+                </td>
+                <td class="number">{maybe(now.network_received_bytes_per_s, perSecond)}</td>
+                <td class="number">{maybe(now.network_sent_bytes_per_s, perSecond)}</td>
+                <td class="number">{countText(now.processes.length)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}

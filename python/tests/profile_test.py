@@ -1,10 +1,13 @@
 """`paceline profile` of a run whose workers run Python."""
 
+import gzip
 import json
 import os
 import pathlib
 import subprocess
 import threading
+
+import torch
 
 import paceline.train as train
 from paceline.train import ScalingConfig, UserCallback
@@ -25,13 +28,25 @@ def train_loop(config):
         train.report({"step": step})
 
 
-class Ask(UserCallback):
-    """Asks for a profile at the first report, and ends the training when it is there."""
+def multiplies(config):
+    step = 0
+    one = torch.ones(64, 64)
+    kept = []
+    while not os.path.exists(config["end"]):
+        one.mm(one)
+        kept = [bytes(100_000) for _ in range(10)]
+        step += 1
+        if step % 100 == 1:
+            train.report({"step": step, "kept": len(kept)})
 
-    def __init__(self, folder, end):
-        self.folder, self.end = folder, end
+
+class Ask(UserCallback):
+    """Asks for profiles at the first report, and ends the training when they are there."""
+
+    def __init__(self, folder, end, *kinds):
+        self.folder, self.end, self.kinds = folder, end, kinds or ([],)
         self.thread = None
-        self.done = None
+        self.all_done = []
 
     def after_report(self, run_context, metrics, checkpoint):
         if self.thread is None:
@@ -40,8 +55,9 @@ class Ask(UserCallback):
 
     def ask(self):
         try:
-            command = [PROGRAM, "profile", self.folder, "--seconds", "1", "--rank", "1", "--json"]
-            self.done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+            for kind in self.kinds:
+                command = [PROGRAM, "profile", self.folder, "--seconds", "1", "--rank", "1", "--json", *kind]
+                self.all_done.append(subprocess.run(command, capture_output=True, text=True, timeout=100))
         finally:
             pathlib.Path(self.end).touch()
 
@@ -52,8 +68,9 @@ def test_the_interpreter_and_what_python_lacks_are_told(run_config, tmp_path):
     TorchTrainer(train_loop, train_loop_config={"end": end}, scaling_config=ScalingConfig(num_workers=2),
                  run_config=run_config(name="spins", callbacks=[ask])).fit()
     ask.thread.join()
-    assert ask.done.returncode == 0, ask.done.stderr
-    told = json.loads(ask.done.stdout)
+    (done,) = ask.all_done
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
     (profile,) = told["profiles"]
     assert profile["rank"] == 1 and "signal" in profile["ways"]
     assert profile["samples"]["C++"] > 0
@@ -63,3 +80,23 @@ def test_the_interpreter_and_what_python_lacks_are_told(run_config, tmp_path):
         assert any(one["function"].startswith("numbers_that_take_a_while") for one in told["functions"]["Python"]["total"])
     else:
         assert any("pip install py-spy" in problem for problem in profile["problems"])
+
+
+def test_operators_and_memory_of_a_live_run(run_config, tmp_path):
+    end, timeline = str(tmp_path / "end"), str(tmp_path / "timeline.json.gz")
+    ask = Ask(str(tmp_path / "results/multiplies"), end, ["--timeline", "-o", timeline], ["--memory"])
+    TorchTrainer(multiplies, train_loop_config={"end": end}, scaling_config=ScalingConfig(num_workers=2),
+                 run_config=run_config(name="multiplies", callbacks=[ask])).fit()
+    ask.thread.join()
+    assert [done.returncode for done in ask.all_done] == [0, 0], [done.stderr for done in ask.all_done]
+    operators = {event.get("name") for event in json.loads(gzip.open(timeline).read())["traceEvents"]}
+    assert "aten::mm" in operators
+    memory = json.loads(ask.all_done[1].stdout)
+    (profile,) = memory["profiles"]
+    assert profile["unit"] == "bytes"
+    if profile["ways"] == ["memray"]:
+        functions = memory["functions"]["Python"]["own"]
+        assert any(one["function"].startswith("multiplies") for one in functions), functions
+    else:
+        functions = memory["functions"]["operators"]["total"]
+        assert any(one["function"] == "aten::mm" for one in functions), functions

@@ -1,6 +1,5 @@
 #include <arrow/util/compression.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
-#include <torch/csrc/profiler/collection.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,8 +8,6 @@
 #include <thread>
 
 #include "paceline/core/bytes_text.h"
-#include "paceline/core/error.h"
-#include "paceline/core/posix/kernel_file.h"
 #include "paceline/core/posix/sealed_memory.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/train/worker/operator_profile_internal.h"
@@ -20,10 +17,7 @@ namespace {
 
 namespace profiler = torch::autograd::profiler;
 using torch::profiler::impl::ActivityType;
-using torch::profiler::impl::EventType;
-using torch::profiler::impl::ExtraFields;
 using torch::profiler::impl::ProfilerConfig;
-using torch::profiler::impl::Result;
 
 // Deleted with what is in it.
 class ScratchFolder {
@@ -45,10 +39,11 @@ class ScratchFolder {
   std::string path_;
 };
 
-ProfilerConfig configuration(bool with_memory) {
+ProfilerConfig configuration() {
   torch::profiler::impl::ExperimentalConfig all_threads;
   all_threads.profile_all_threads = true;
-  return ProfilerConfig(torch::profiler::impl::ProfilerState::KINETO, /*report_input_shapes=*/false, with_memory,
+  return ProfilerConfig(torch::profiler::impl::ProfilerState::KINETO, /*report_input_shapes=*/false,
+                        /*profile_memory=*/false,
                         /*with_stack=*/false, /*with_flops=*/false, /*with_modules=*/false, all_threads);
 }
 
@@ -75,63 +70,18 @@ arrow::Result<std::string> timeline_of(profiler::ProfilerResult& result) {
                                 " are allowed: ask for fewer seconds");
 }
 
-std::string name_of_thread(uint64_t tid) {
-  std::string name = read_kernel_file("/proc/self/task/" + std::to_string(tid) + "/comm");
-  if (name.ends_with('\n')) name.pop_back();
-  return name;
-}
-
-// What was allocated by whom: operators that others have called stand behind them.
-class Allocations {
- public:
-  explicit Allocations(stacks::Profile& profile) : builder_(profile) {}
-
-  void add(const std::vector<std::shared_ptr<Result>>& events) {
-    for (const auto& event : events) {
-      if (const auto* const allocation = std::get_if<ExtraFields<EventType::Allocation>>(&event->extra_fields_)) {
-        if (allocation->alloc_size_ > 0) add(*event, allocation->alloc_size_);
-        continue;
-      }
-      callers_.push_back({.function = event->name()});
-      add(event->children_);
-      callers_.pop_back();
-    }
-  }
-
- private:
-  void add(const Result& event, int64_t bytes) {
-    const auto [name, is_new] = names_.try_emplace(event.start_tid_);
-    if (is_new) name->second = name_of_thread(event.start_tid_);
-    const stacks::StackFrames outside{{.function = "outside of operators"}};
-    builder_.add({.tid = static_cast<int64_t>(event.start_tid_), .name = name->second, .language = stacks::kOperators},
-                 callers_.empty() ? outside : callers_, bytes);
-  }
-
-  stacks::ProfileBuilder builder_;
-  stacks::StackFrames callers_;
-  std::map<uint64_t, std::string> names_;
-};
-
 }  // namespace
 
-arrow::Result<OwnProfile> profile_operators(const rpc::Sample& wanted, bool with_gpu) {
-  const bool is_memory = wanted.kind == rpc::kMemoryProfile;
+arrow::Result<OwnProfile> take_timeline(double seconds, bool with_gpu) {
   std::set<ActivityType> activities{ActivityType::CPU};
   if (with_gpu) activities.insert(ActivityType::CUDA);
-  const ProfilerConfig config = configuration(is_memory);
-  OwnProfile taken{.profile = {.pid = ::getpid(), .seconds = wanted.seconds}, .timeline = ""};
+  const ProfilerConfig config = configuration();
+  OwnProfile taken{.profile = {.pid = ::getpid(), .seconds = seconds, .ways = {"LibTorch"}}, .timeline = ""};
   try {
     profiler::prepareProfiler(config, activities);
     profiler::enableProfiler(config, activities);
-    std::this_thread::sleep_for(std::chrono::duration<double>(wanted.seconds));
-    const auto result = profiler::disableProfiler();
-    taken.profile.ways = {"LibTorch"};
-    if (is_memory) {
-      taken.profile.unit = stacks::kBytes;
-      Allocations(taken.profile).add(result->event_tree());
-    } else {
-      ARROW_ASSIGN_OR_RAISE(taken.timeline, timeline_of(*result));
-    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    ARROW_ASSIGN_OR_RAISE(taken.timeline, timeline_of(*profiler::disableProfiler()));
   } catch (const std::exception& error) {
     return arrow::Status::Invalid("LibTorch's profiler could not be used (does the program use it itself?): ",
                                   error.what());

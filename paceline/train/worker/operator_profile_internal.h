@@ -1,8 +1,7 @@
-// Profiles that a worker makes of itself with LibTorch's profiler (Kineto), without its train loop's help: the timeline
-// of its operators, and what they have allocated.
+// Profiles that a worker makes of itself while its train loop goes on and does nothing for it: the timeline of
+// LibTorch's operators, by LibTorch's own profiler (Kineto), and what operators allocate.
 //
-// The profiler watches all threads (ExperimentalConfig::profile_all_threads) from a thread of its own. Training goes
-// on, a little slower. One at a time: LibTorch's profiler is one for the process, and the user's own comes first.
+// Both watch all threads, from a thread of their own, which waits meanwhile. One at a time.
 #pragma once
 
 #include <arrow/result.h>
@@ -24,9 +23,13 @@ struct OwnProfile {
   std::string timeline;  ///< in Chrome's format, compressed (gzip); "" for none
 };
 
-/// Of `wanted.kind`, over `wanted.seconds`. `with_gpu`: what runs on GPUs too. Invalid when the user's own profiler
-/// runs, or when it would be too large.
-arrow::Result<OwnProfile> profile_operators(const rpc::Sample& wanted, bool with_gpu);
+/// Invalid when the program uses LibTorch's profiler itself, which is one for the process, or when the timeline would
+/// be too large. `with_gpu`: what runs on GPUs too.
+arrow::Result<OwnProfile> take_timeline(double seconds, bool with_gpu);
+
+/// All that operators have allocated, on CPUs and GPUs, by operator and those that called it: bytes. Operators of a
+/// thread that the program's own profiler watches are left out.
+OwnProfile profile_allocations(double seconds);
 
 /// Memory as rpc::Sampling carries it.
 arrow::Result<Descriptor> memory_with(const OwnProfile& taken);

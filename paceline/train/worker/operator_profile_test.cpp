@@ -15,14 +15,15 @@ using ::testing::Contains;
 using ::testing::Field;
 using ::testing::HasSubstr;
 
-// Of a thread that multiplies meanwhile.
-arrow::Result<OwnProfile> profile_while_multiplying(const std::string& kind) {
+// While another thread multiplies.
+template <class Profile>
+auto while_multiplying(const Profile& profile) {
   std::atomic<bool> is_over = false;
   auto training = std::async(std::launch::async, [&] {
     const torch::Tensor one = torch::ones({64, 64});
     while (!is_over) (void)one.mm(one);
   });
-  auto taken = profile_operators({.seconds = 0.2, .kind = kind}, /*with_gpu=*/false);
+  auto taken = profile();
   is_over = true;
   training.get();
   return taken;
@@ -40,7 +41,7 @@ std::string unpacked(const std::string& bytes) {
 }
 
 TEST(OperatorProfile, ATimelineHasTheOperatorsOfOtherThreads) {
-  const OwnProfile taken = profile_while_multiplying(rpc::kTimelineProfile).ValueOrDie();
+  const OwnProfile taken = while_multiplying([] { return take_timeline(0.2, /*with_gpu=*/false); }).ValueOrDie();
   const std::string timeline = unpacked(taken.timeline);
   EXPECT_THAT(timeline, HasSubstr("traceEvents"));
   EXPECT_THAT(timeline, HasSubstr("aten::mm"));
@@ -49,7 +50,7 @@ TEST(OperatorProfile, ATimelineHasTheOperatorsOfOtherThreads) {
 }
 
 TEST(OperatorProfile, MemoryIsThatOfTheOperatorsThatAllocate) {
-  const OwnProfile taken = profile_while_multiplying(rpc::kMemoryProfile).ValueOrDie();
+  const OwnProfile taken = while_multiplying([] { return profile_allocations(0.2); });
   EXPECT_EQ(taken.profile.unit, stacks::kBytes);
   EXPECT_THAT(taken.profile.frames, Contains(Field(&stacks::StackFrame::function, "aten::mm")));
   EXPECT_GE(stacks::count_of({taken.profile}, stacks::kOperators), 64 * 64 * 4);
@@ -58,7 +59,10 @@ TEST(OperatorProfile, MemoryIsThatOfTheOperatorsThatAllocate) {
 }
 
 TEST(OperatorProfile, AfterOneThereMayBeAnother) {
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(profile_while_multiplying(rpc::kTimelineProfile).ok());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(while_multiplying([] { return take_timeline(0.1, /*with_gpu=*/false); }).ok());
+    EXPECT_FALSE(while_multiplying([] { return profile_allocations(0.1); }).profile.threads.empty());
+  }
 }
 
 TEST(OperatorProfile, TravelsAsALineAndWhatIsBehindIt) {

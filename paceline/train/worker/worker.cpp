@@ -267,11 +267,12 @@ int run_generations(LanguageRuntime& program, worker::Connection& connection) {
   connection.on_profile([&program](const rpc::Sample& wanted) -> arrow::Result<Descriptor> {
     if (wanted.kind == rpc::kMemoryProfile) {
       const std::string line = program.profile_memory(wanted.seconds);
-      if (!line.empty()) return SealedMemory::create("paceline_profile", {line});
+      return line.empty() ? memory_with(profile_allocations(wanted.seconds))
+                          : SealedMemory::create("paceline_profile", {line});
     }
     bool has_gpu = false;
     live.with([&](const Session& session) { has_gpu = session.options().device.is_cuda(); });
-    ARROW_ASSIGN_OR_RAISE(const OwnProfile taken, profile_operators(wanted, has_gpu));
+    ARROW_ASSIGN_OR_RAISE(const OwnProfile taken, take_timeline(wanted.seconds, has_gpu));
     return memory_with(taken);
   });
   static std::shared_ptr<comm::Group> group;  // not destroyed with this call: the process ends without that

@@ -61,8 +61,9 @@ const profiles = new Map();
 /** The name of a profile of a live run, which is taken once. */
 export function profileOf(name) {
   if (!profiles.has(name)) {
-    const taken = ask(state, "profile", "--seconds", "1", name);
-    profiles.set(name, taken.then(({ folder: kept }) => basename(kept)));
+    const taken = ask(state, "profile", "--seconds", "1", name).then(({ folder: kept }) => basename(kept));
+    profiles.set(name, taken);
+    taken.catch(() => profiles.delete(name)); // the next test asks anew
   }
   return profiles.get(name);
 }

@@ -50,7 +50,8 @@ def test_all_ranks_save_when_somebody_asks(run_config, tmp_path):
     ask.thread.join()
     assert ask.done.returncode == 0, ask.done.stderr
     with result.checkpoint.as_directory() as folder:
-        assert {pathlib.Path(folder, f"rank_{rank}").read_text() for rank in (0, 1)} == {str(result.metrics["step"])}
+        steps = [int(pathlib.Path(folder, f"rank_{rank}").read_text()) for rank in (0, 1)]
+    assert steps[0] == steps[1] <= result.metrics["step"]
 
 
 def test_outside_a_train_loop_nobody_asks():

@@ -17,14 +17,17 @@ export interface SampleChart {
   isNamed?: boolean;
 }
 
-/** Between ticks of bytes: 1, 2, 5, … 500 of a unit. */
-const BYTE_STEPS = [0, 1, 2, 3, 4].flatMap((power) =>
-  [1, 2, 5, 10, 20, 50, 100, 200, 500].map((step) => step * 1024 ** power),
-);
+/** Between ticks of bytes: 1, 2, 4, … 512 of a unit. */
+const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
+
+/** Short enough for an axis. */
+function rateText(value: number): string {
+  return value < 1024 ? `${Math.round(value)} B/s` : `${bytesText(value)}/s`;
+}
 
 export const RATIO: Unit = { text: percentText, atLeast: 1 };
 export const BYTES: Unit = { text: bytesText, atLeast: 1024, steps: BYTE_STEPS };
-export const BYTES_PER_SECOND: Unit = { text: (value) => `${bytesText(value)}/s`, atLeast: 1024, steps: BYTE_STEPS };
+export const BYTES_PER_SECOND: Unit = { text: rateText, atLeast: 1024, steps: BYTE_STEPS };
 export const COUNT: Unit = { text: numberText, atLeast: 1 };
 const WATTS: Unit = { text: (value) => `${numberText(Math.round(value))} W`, atLeast: 100 };
 const CELSIUS: Unit = { text: (value) => `${numberText(value)} °C`, atLeast: 50 };

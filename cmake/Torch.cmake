@@ -56,6 +56,3 @@ beside the wheel (pip install cuda-toolkit[cccl,crt]) nor in a CUDA toolkit (CUD
       ${CUDA_RUNTIME})
   endif()
 endif()
-# Headers of LibTorch's profiler look for Kineto's in its own folder.
-find_path(PACELINE_KINETO_HEADERS ActivityType.h HINTS "${TORCH_WHEEL}/include" "${TORCH_INSTALL_PREFIX}/include"
-  PATH_SUFFIXES kineto REQUIRED)

@@ -237,7 +237,7 @@ TEST_F(LiveRunTest, ItsTimeIsProfiledWhileItTrains) {
   ASSERT_TRUE(user.valid());
   user.get();
   EXPECT_THAT(run_program("logs --controller " + folder_.path()).output,
-              AllOf(HasSubstr("paceline profile (user "), HasSubstr("asks for a profile of rank 1, 2 s")));
+              AllOf(HasSubstr("paceline profile (user "), HasSubstr("asks for a cpu profile of rank 1, 2 s")));
   const Outcome after = run_program("profile " + folder_.path());
   EXPECT_EQ(after.exit_code, kFailed);
   EXPECT_THAT(after.output, HasSubstr("no worker lives"));

@@ -322,7 +322,7 @@ TEST(Progress, RefusesMemoryThatIsNoProgressWord) {
   auto zeroes = SharedMemory::create("zeroes", sizeof(ProgressWord)).ValueOrDie();
   const auto other_version = ProgressReader::open(zeroes.descriptor().duplicate().ValueOrDie());
   EXPECT_TRUE(other_version.status().IsInvalid());
-  EXPECT_NE(other_version.status().message().find("wanted 7, got 0"), std::string::npos);
+  EXPECT_NE(other_version.status().message().find("wanted 8, got 0"), std::string::npos);
   auto small = SharedMemory::create("small", 4).ValueOrDie();
   EXPECT_TRUE(ProgressReader::open(small.descriptor().duplicate().ValueOrDie()).status().IsInvalid());
 }

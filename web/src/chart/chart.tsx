@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { countText, numberText } from "../format/number.ts";
+import { countText, numberText, tickText } from "../format/number.ts";
 import { clockText, localTimeText } from "../format/time.ts";
 import { printable } from "../text/printable.ts";
 import { type Points, type XKind, alignedColumns, extentOf, lastOf } from "./series.ts";
@@ -143,7 +143,8 @@ function optionsOf(latest: () => ChartProps, theme: Theme, width: number, readou
         gap: 4,
         space: 28,
         ...(unit?.steps && { incrs: unit.steps }),
-        values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : (latest().unit?.text ?? numberText)(tick))),
+        values: (_, ticks, _axis, _space, step) =>
+          ticks.map((tick) => (tick === null ? "" : (latest().unit?.text(tick) ?? tickText(tick, step)))),
       },
     ],
     cursor: {

@@ -13,6 +13,13 @@ export function numberText(value: number): string {
   return text.replace("-", "−");
 }
 
+/** A place on an axis whose marks are `step` apart: with as many digits as tell it from the next. */
+export function tickText(value: number, step: number): string {
+  const digits = Math.ceil(-Math.log10(step));
+  const isUsual = value !== 0 && Math.abs(value) < 1e6 && digits > 0 && digits <= 6;
+  return isUsual ? value.toFixed(digits).replace("-", "−") : numberText(value);
+}
+
 function groups(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 12 });
 }

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytesText, numberText, percentText, plural, rangesText } from "../../src/format/number.ts";
+import { bytesText, numberText, percentText, plural, rangesText, tickText } from "../../src/format/number.ts";
 import { agoText, durationText, isoTimeText, utcTimeText } from "../../src/format/time.ts";
+
+test("marks of an axis can be told apart", () => {
+  assert.deepEqual([0, 0.00992, 0.00994].map((value) => tickText(value, 0.00002)), ["0", "0.00992", "0.00994"]);
+  assert.deepEqual([-0.5, 0.5].map((value) => tickText(value, 0.5)), ["−0.5", "0.5"]);
+  assert.equal(tickText(1500, 500), "1,500");
+});
 
 test("numbers have as many digits as say something", () => {
   const texts = [0, 1, 1500, 0.0213456, 0.00001234, 12345.678, 1795801618, -0.5].map(numberText);

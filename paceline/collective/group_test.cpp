@@ -225,22 +225,18 @@ TEST(SharedGroup, WhoGivesMuchDoesNotWaitForThoseWhoWaitLater) {
   constexpr uint64_t kElements = 1 << 16;
   std::promise<void> has_given;
   on_threads(2, [&](SharedGroup& group) {
-    for (const Kind kind : {Kind::broadcast, Kind::scatter}) {
-      Buffer values(group, Place::heap, kElements), parts(group, Place::heap, 2 * kElements);
-      const bool is_root = group.rank() == 0;
-      const bool is_scatter = kind == Kind::scatter;
-      Request call = request(kind, !is_root ? nullptr : is_scatter ? &parts : &values, kElements, {});
-      if (!is_root || is_scatter) call.outputs = {values.data()};
-      call.root = 0;
-      const auto operation = group.start(std::move(call));
-      if (is_root) {
-        group.wait(operation);
-        if (is_scatter) has_given.set_value();
-      } else if (is_scatter) {
-        has_given.get_future().wait();  // both
-        group.wait(operation);
-      }
-    }
+    const bool is_root = group.rank() == 0;
+    Buffer given(group, Place::heap, 2 * kElements), first(group, Place::heap, kElements),
+        second(group, Place::heap, kElements);
+    Request broadcast = request(Kind::broadcast, is_root ? &given : nullptr, kElements, {});
+    Request scatter = request(Kind::scatter, is_root ? &given : nullptr, kElements, {second.data()});
+    if (!is_root) broadcast.outputs = {first.data()};
+    broadcast.root = scatter.root = 0;
+    const auto one = group.start(std::move(broadcast)), two = group.start(std::move(scatter));
+    if (!is_root) has_given.get_future().wait();
+    group.wait(one);
+    group.wait(two);
+    if (is_root) has_given.set_value();
   });
 }
 

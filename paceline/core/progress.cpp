@@ -67,6 +67,7 @@ Progress::Progress(SharedMemory memory, const Clock& clock) : memory_(std::move(
 arrow::Result<Progress> Progress::create(const Clock& clock) {
   ARROW_ASSIGN_OR_RAISE(SharedMemory memory, SharedMemory::create("paceline-progress", sizeof(ProgressWord)));
   Progress progress(std::move(memory), clock);
+  progress.word().phase_start_ns = clock.monotonic().count();
   progress.set_phase(Phase::starting);
   progress.word().version = kProgressVersion;
   return progress;
@@ -95,7 +96,7 @@ void Progress::set_phase(Phase phase) {
   ProgressWord& word = this->word();
   const int64_t now = note_sign();
   const int64_t start = word.phase_start_ns.exchange(now, kRelaxed);
-  if (start != 0) word.spent_ns[word.phase.load(kRelaxed)].fetch_add(now - start, kRelaxed);
+  word.spent_ns[word.phase.load(kRelaxed)].fetch_add(now - start, kRelaxed);
   word.phase.store(static_cast<uint32_t>(phase), std::memory_order_release);
 }
 

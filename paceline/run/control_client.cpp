@@ -87,8 +87,8 @@ arrow::Result<std::vector<stacks::WorkerStacks>> request_stacks(const std::strin
 }
 
 arrow::Result<RunProfile> request_profile(const std::string& run_folder, int64_t rank, int64_t seconds,
-                                          const std::string& who, const std::string& kind, std::stop_token given_up,
-                                          std::chrono::milliseconds patience) {
+                                          const std::string& who, const std::string& kind,
+                                          const std::stop_token& given_up, std::chrono::milliseconds patience) {
   const rpc::RunProfileRequest wanted{.rank = rank, .seconds = static_cast<double>(seconds), .who = who, .kind = kind};
   ARROW_ASSIGN_OR_RAISE(const auto reply,
                         ask(run_folder, rpc::pack(wanted), std::chrono::seconds(seconds) + patience, given_up));

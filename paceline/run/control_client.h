@@ -42,7 +42,7 @@ struct RunProfile {
 /// all the same.
 arrow::Result<RunProfile> request_profile(const std::string& run_folder, int64_t rank, int64_t seconds,
                                           const std::string& who, const std::string& kind = rpc::kCpuProfile,
-                                          std::stop_token given_up = {},
+                                          const std::stop_token& given_up = {},
                                           std::chrono::milliseconds patience = std::chrono::seconds(90));
 
 /// Asks the train loops of the live run to save a checkpoint (train/session.h, checkpoint_requested()), which they do

@@ -93,12 +93,12 @@ FlameGraph flame_graph_of(const run::ReadProfile& read) {
 
 arrow::Result<run::KeptProfile> take_profile(const track::RunRow& run, int64_t rank, int64_t seconds,
                                              const std::string& who, const std::string& kind,
-                                             std::stop_token given_up) {
+                                             const std::stop_token& given_up) {
   if (track::is_over(run)) {
     return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives");
   }
   ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken,
-                        run::request_profile(run.path, rank, seconds, who, kind, std::move(given_up)));
+                        run::request_profile(run.path, rank, seconds, who, kind, given_up));
   if (taken.profiles.empty()) {
     return arrow::Status::KeyError(
         rank >= 0 ? "no worker of run " + run.name + " has rank " + std::to_string(rank) + " now; `paceline show "

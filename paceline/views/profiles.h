@@ -71,6 +71,6 @@ FlameGraph flame_graph_of(const run::ReadProfile& read);
 /// over; KeyError when no worker has that rank now; ExecutionError when none could be sampled, with what they said.
 arrow::Result<run::KeptProfile> take_profile(const track::RunRow& run, int64_t rank, int64_t seconds,
                                              const std::string& who, const std::string& kind,
-                                             std::stop_token given_up = {});
+                                             const std::stop_token& given_up = {});
 
 }  // namespace paceline::views

@@ -42,15 +42,21 @@ double& place_of(Phase phase, TimeSpent& spent) {
   }
 }
 
-// `since`: the beginning of the phase that goes on.
-TimeSpent time_spent(const ProgressWord& word, Phase phase, Duration since) {
+// `since`: the beginning of the phase that goes on. `now`: of the monotonic clock.
+TimeSpent time_spent(const ProgressWord& word, Phase phase, Duration since, Duration now) {
   TimeSpent spent;
   const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
   for (size_t number = 0; number < ProgressWord::kPhases; ++number) {
     place_of(static_cast<Phase>(number), spent) += seconds(Duration{word.spent_ns[number].load(kRelaxed)});
   }
   if (phase != Phase::ended) place_of(phase, spent) += seconds(since);
-  const double waited = std::min(spent.compute_s, seconds(Duration{word.waited_ns.load(kRelaxed)}));
+  Duration waiting{word.waited_ns.load(kRelaxed)};
+  // One that is under way may be so for ever.
+  const bool is_loop = phase == Phase::training || phase == Phase::backward;
+  if (is_loop && word.under_way.load(kRelaxed) > 0) {
+    waiting += std::min(since, now - Duration{word.collective_start_ns.load(kRelaxed)});
+  }
+  const double waited = std::clamp(seconds(waiting), 0.0, spent.compute_s);
   spent.compute_s -= waited;
   spent.collectives_s += waited;
   return spent;
@@ -272,7 +278,7 @@ ProgressReading ProgressReader::read(Duration monotonic) const {
   reading.longest_pause = Duration{word.longest_pause_ns.load(kRelaxed)};
   reading.steps_timed = word.steps_timed.load(kRelaxed);
   reading.step_time = Duration{word.step_ns.load(kRelaxed)};
-  reading.spent = time_spent(word, reading.phase, reading.in_phase);
+  reading.spent = time_spent(word, reading.phase, reading.in_phase, monotonic);
   reading.cut_off = word.cut_off.load(kRelaxed);
   for (const GroupWord& group : word.groups) {
     GroupReading one{.group = group.group.load(std::memory_order_acquire)};

@@ -57,7 +57,7 @@ std::string to_string(Phase phase);
 // What a process's training thread has spent its time on, in seconds.
 #define PACELINE_TIME_SPENT_FIELDS(FIELD)                                                                     \
   FIELD(double, compute_s, 0.0)     /* in the train loop, outside of all that follows */                      \
-  FIELD(double, data_s, 0.0)        /* waiting for batches */                                                 \
+  FIELD(double, data_s, 0.0)        /* getting batches */                                                     \
   FIELD(double, collectives_s, 0.0) /* waiting in collectives that nothing else was done beside, or nearly */ \
   FIELD(double, checkpoint_s, 0.0)  /* saving, and waiting in report() */                                     \
   FIELD(double, starting_s, 0.0)    /* before the train loop */                                               \

@@ -110,6 +110,7 @@ TEST_F(ProgressTest, WaitingInCollectivesOfABackwardIsNotComputing) {
   clock_.advance(seconds(10));  // beside it
   const auto last = group->begin_collective(call);
   clock_.advance(seconds(2));
+  EXPECT_EQ(read().spent, (TimeSpent{.compute_s = 10, .collectives_s = 2})) << "it may hang";
   group->end_collective(first);
   group->end_collective(last);
   EXPECT_EQ(read().spent, (TimeSpent{.compute_s = 10, .collectives_s = 2}));

@@ -1,6 +1,7 @@
 #include "paceline/run/time_spent.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "paceline/core/json.h"
@@ -37,9 +38,15 @@ AttemptTimes read_time_spent(const std::string& run_folder) {
 
 arrow::Status keep_time_spent(const std::string& run_folder, const AttemptTimes& times) {
   const std::string path = run_folder + "/" + run_layout::kTimeSpent;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  const std::string unfinished = path + ".writing";  // a full disk leaves what was there
+  std::ofstream file(unfinished, std::ios::binary);
   file << encode_json(Json(times)) << "\n";
-  return file.flush() ? arrow::Status::OK() : arrow::Status::IOError(path, " could not be written");
+  file.close();
+  std::error_code problem;
+  if (file) std::filesystem::rename(unfinished, path, problem);
+  if (file && !problem) return arrow::Status::OK();
+  std::filesystem::remove(unfinished, problem);
+  return arrow::Status::IOError(path, " could not be written");
 }
 
 }  // namespace paceline::run

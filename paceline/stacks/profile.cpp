@@ -39,10 +39,11 @@ std::string label_of(const ThreadProfile& thread) {
 }
 
 bool is_sound(const Profile& profile) {
+  constexpr int64_t kMostCounted = int64_t{1} << 53;  // sums stay within bounds, and JSON's numbers exact
   const int64_t frames = std::ssize(profile.frames);
   for (const ThreadProfile& thread : profile.threads) {
     for (const CountedStack& stack : thread.stacks) {
-      if (stack.count < 0) return false;
+      if (stack.count < 0 || stack.count > kMostCounted) return false;
       if (std::ranges::any_of(stack.frames, [&](int64_t at) { return at < 0 || at >= frames; })) return false;
     }
   }

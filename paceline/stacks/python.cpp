@@ -30,6 +30,20 @@ std::vector<std::string> zero_ended(const std::string& path) {
   return texts;
 }
 
+// Workers have their own names in place of the interpreter's path, and nobody need have activated its environment: the
+// packages that they have loaded tell which it is.
+fs::path folder_of_packages(pid_t pid) {
+  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const size_t path = line.find('/');
+    const size_t packages = line.find("/lib/python");
+    if (path == std::string::npos || packages == std::string::npos || packages <= path) continue;
+    if (line.find("/site-packages/", packages) == std::string::npos) continue;
+    return fs::path(line.substr(path, packages - path)) / "bin";
+  }
+  return {};
+}
+
 std::vector<fs::path> folders_to_look_in(pid_t pid) {
   const std::string process = "/proc/" + std::to_string(pid);
   std::vector<fs::path> folders;
@@ -38,6 +52,7 @@ std::vector<fs::path> folders_to_look_in(pid_t pid) {
   if (!arguments.empty() && arguments[0].find('/') != std::string::npos) {
     folders.push_back((fs::read_symlink(process + "/cwd", error) / arguments[0]).parent_path());
   }
+  folders.push_back(folder_of_packages(pid));
   for (const std::string& variable : zero_ended(process + "/environ")) {
     if (variable.starts_with("VIRTUAL_ENV=")) folders.push_back(fs::path(variable.substr(12)) / "bin");
     if (!variable.starts_with("PATH=")) continue;

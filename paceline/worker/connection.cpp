@@ -307,8 +307,8 @@ class AgentLink {
       rpc::Envelope sampling =
           rpc::pack(rpc::Sampling{.problem = taken.ok() ? "" : taken.status().message()}, identity());
       if (taken.ok()) sampling.descriptors.push_back(*std::move(taken));
+      is_profiling_ = false;  // who has the answer may ask again
       answer(std::move(sampling));
-      is_profiling_ = false;
     });
     return arrow::Status::OK();
   }

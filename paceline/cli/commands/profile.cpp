@@ -66,6 +66,10 @@ arrow::Status profile(const ProfileSettings& settings) {
     return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives; profiles that were ",
                                   "taken are in its folder profiles/");
   }
+  if (is_timeline && !settings.output.empty() && settings.rank < 0 && run.world_size > 1) {
+    return arrow::Status::Invalid("a file has the timeline of one rank: say which of the ", run.world_size,
+                                  " with --rank; without -o those of all are kept in the run's folder");
+  }
   ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken, run::request_profile(run.path, settings.rank, settings.seconds,
                                                                           asker("profile"), settings.kind));
   if (taken.profiles.empty() && settings.rank >= 0) {
@@ -97,7 +101,9 @@ arrow::Status profile(const ProfileSettings& settings) {
 
 void add_profile(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand(
-      "profile", "Show which functions a live run's workers spend their time in; training continues");
+      "profile",
+      "Show where a live run's workers spend their time, who allocates memory, or which operators run when; training "
+      "continues");
   command->footer(
       "Example: paceline profile mnist --rank 1 -o rank_1.json\n"
       "Open a .json file at https://www.speedscope.app. C++ is sampled in the worker itself, Python by py-spy where it "

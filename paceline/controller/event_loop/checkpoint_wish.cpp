@@ -14,9 +14,10 @@ namespace {
 // A rank's control thread answers at once unless its process is stopped; meanwhile the loops of the others may wait.
 constexpr std::chrono::seconds kPatienceWithRanks{5};
 
-constexpr const char* kNobodyAsks =
-    "the train loop has not asked yet whether a checkpoint is wanted: it does so by calling checkpoint_requested() on "
-    "every rank, for instance once a step, and then reports one";
+constexpr const char* kDoesNotAsk =
+    " has not asked yet whether a checkpoint is wanted: the train loop does so by calling checkpoint_requested() on "
+    "every "
+    "rank, for instance once a step, and then reports one";
 
 }  // namespace
 
@@ -46,7 +47,7 @@ void RunLoop::receive_checkpoint_place(const Worker& worker, const rpc::Checkpoi
   if (!checkpoint_wish_ || place.number != checkpoint_wish_->number) return;
   if (checkpoint_wish_->due.erase(worker.id) == 0) return;
   if (place.calls < 0) return decide_checkpoint(0, name_of(worker) + " is in no train loop now");
-  if (place.calls == 0) return decide_checkpoint(0, kNobodyAsks);
+  if (place.calls == 0) return decide_checkpoint(0, name_of(worker) + kDoesNotAsk);
   checkpoint_wish_->last_call = std::max(checkpoint_wish_->last_call, place.calls);
   if (checkpoint_wish_->due.empty()) decide_checkpoint(checkpoint_wish_->last_call + 1, "");
 }
@@ -67,9 +68,9 @@ void RunLoop::meet_checkpoint_deadline(Time now) {
 // `call`: 0 for none, and why.
 void RunLoop::decide_checkpoint(int64_t call, const std::string& problem) {
   const CheckpointWish wish = *std::exchange(checkpoint_wish_, std::nullopt);
-  books_.log().info(problem.empty() ? "the ranks save a checkpoint when their loops ask for the " +
-                                          std::to_string(call) + "th time whether one is wanted"
-                                    : "no checkpoint is asked for: " + problem);
+  books_.log().info(problem.empty()
+                        ? "the ranks hear of it in call " + std::to_string(call) + " of checkpoint_requested()"
+                        : "no checkpoint is asked for: " + problem);
   if (wish.deadline) {
     for (const auto& [id, worker] : state().workers) {
       if (worker.stage != WorkerStage::gone) {

@@ -37,6 +37,9 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
                       .who = who,
                       .rank = wanted.rank,
                       .seconds = seconds};
+  for (const auto& [other, asked] : profile_questions_) {
+    if (asked.profile.name == question.profile.name) question.profile.name += "_2";  // of the same millisecond
+  }
   const int64_t number = ++last_question_;
   for (auto& [agent, workers] : workers_of_agent) {
     rpc::Envelope envelope =

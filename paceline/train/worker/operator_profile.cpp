@@ -1,50 +1,170 @@
 #include <arrow/util/compression.h>
-#include <torch/csrc/autograd/profiler_kineto.h>
+#include <ATen/record_function.h>
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
-#include <set>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
-#include "paceline/core/bytes_text.h"
+#include "paceline/core/json.h"
+#include "paceline/core/posix/forks.h"
+#include "paceline/core/posix/kernel_file.h"
 #include "paceline/core/posix/sealed_memory.h"
-#include "paceline/storage/local/durable.h"
 #include "paceline/train/worker/operator_profile_internal.h"
 
 namespace paceline::train {
 namespace {
 
-namespace profiler = torch::autograd::profiler;
-using torch::profiler::impl::ActivityType;
-using torch::profiler::impl::ProfilerConfig;
+using c10::DebugInfoKind;
+using c10::ThreadLocalDebugInfo;
+using Clock = std::chrono::steady_clock;
 
-// Deleted with what is in it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = std::filesystem::temp_directory_path() / "paceline_timeline_XXXXXX";
-    if (::mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code problem;
-    if (!path_.empty()) std::filesystem::remove_all(path_, problem);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
+enum class Wanted { timeline, allocations };
 
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
+struct Operator {
+  std::string name;
+  Clock::time_point begin, end;
 };
 
-ProfilerConfig configuration() {
-  torch::profiler::impl::ExperimentalConfig all_threads;
-  all_threads.profile_all_threads = true;
-  return ProfilerConfig(torch::profiler::impl::ProfilerState::KINETO, /*report_input_shapes=*/false,
-                        /*profile_memory=*/false,
-                        /*with_stack=*/false, /*with_flops=*/false, /*with_modules=*/false, all_threads);
+class ThreadRecord;
+// What this thread does; null outside of operators, and where nobody watches.
+thread_local std::shared_ptr<ThreadRecord> of_thread;
+
+// The operators of one thread, from the outermost's beginning to its end. LibTorch's allocators report to what a thread
+// has in the place of its profiler's state, which LibTorch also hands to other threads: those are not meant.
+class ThreadRecord final : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, c10::Device) override {
+    if (bytes > 0 && of_thread.get() == this) bytes_by_stack[names()] += bytes;
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+
+  std::vector<Operator> running;
+  std::vector<Operator> ended;
+  std::map<std::vector<std::string>, int64_t> bytes_by_stack;
+
+ private:
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const Operator& one : running) all.push_back(one.name);
+    return all;
+  }
+};
+
+// What is watched. Operators that are running when it ends are left out.
+struct Watch {
+  explicit Watch(Wanted what) : wanted(what) {}
+
+  const Wanted wanted;
+  const HomeProcess home;
+  std::mutex mutex;
+  bool is_over = false;
+  std::map<pid_t, std::vector<Operator>> operators;
+  size_t count = 0, dropped = 0;
+  std::map<std::pair<pid_t, std::vector<std::string>>, int64_t> bytes;
+};
+
+// Never destroyed: callbacks may run a little longer than they are installed.
+std::atomic<std::shared_ptr<Watch>>& current_watch() {
+  static auto* const watch = new std::atomic<std::shared_ptr<Watch>>;
+  return *watch;
+}
+thread_local std::shared_ptr<Watch> watch_of_thread;
+
+struct Inside final : at::ObserverContext {};
+
+std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& function) {
+  if (!of_thread) {
+    auto watch = current_watch().load();
+    // A fork has its parent's locks as they stood.
+    if (!watch || !watch->home.is_here()) return nullptr;
+    if (watch->wanted == Wanted::allocations) {
+      // The program's own profiler comes first.
+      if (ThreadLocalDebugInfo::get(DebugInfoKind::PROFILER_STATE) != nullptr) return nullptr;
+    }
+    watch_of_thread = std::move(watch);
+    of_thread = std::make_shared<ThreadRecord>();
+    if (watch_of_thread->wanted == Wanted::allocations) {
+      ThreadLocalDebugInfo::_push(DebugInfoKind::PROFILER_STATE, of_thread);
+    }
+  }
+  of_thread->running.push_back({.name = function.name(), .begin = Clock::now(), .end = {}});
+  return std::make_unique<Inside>();
+}
+
+void leave(const at::RecordFunction&, at::ObserverContext* context) {
+  if (context == nullptr || !of_thread) return;
+  ThreadRecord& record = *of_thread;
+  if (watch_of_thread->wanted == Wanted::timeline) {
+    record.ended.push_back(std::move(record.running.back()));
+    record.ended.back().end = Clock::now();
+  }
+  record.running.pop_back();
+  if (!record.running.empty()) return;
+  const auto watch = std::exchange(watch_of_thread, nullptr);
+  if (watch->wanted == Wanted::allocations) ThreadLocalDebugInfo::_pop(DebugInfoKind::PROFILER_STATE);
+  const auto taken = std::exchange(of_thread, nullptr);
+  if (!watch->home.is_here()) return;
+  const std::lock_guard lock(watch->mutex);
+  if (watch->is_over) return;
+  for (const auto& [stack, bytes] : taken->bytes_by_stack) watch->bytes[{::gettid(), stack}] += bytes;
+  if (watch->count + taken->ended.size() > kMostOperators) {
+    watch->dropped += taken->ended.size();
+    return;
+  }
+  watch->count += taken->ended.size();
+  std::vector<Operator>& all = watch->operators[::gettid()];
+  std::ranges::move(taken->ended, std::back_inserter(all));
+}
+
+std::shared_ptr<Watch> watch_for(double seconds, Wanted wanted) {
+  auto watch = std::make_shared<Watch>(wanted);
+  current_watch() = watch;
+  const at::CallbackHandle handle = at::addGlobalCallback(
+      at::RecordFunctionCallback(enter, leave).scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  at::removeCallback(handle);
+  current_watch() = nullptr;
+  const std::lock_guard lock(watch->mutex);
+  watch->is_over = true;
+  return watch;
+}
+
+std::string name_of_thread(pid_t tid) {
+  std::string name = read_kernel_file("/proc/self/task/" + std::to_string(tid) + "/comm");
+  if (name.ends_with('\n')) name.pop_back();
+  return name;
+}
+
+// https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU: complete events, microseconds.
+std::string in_chromes_format(const Watch& watch) {
+  const std::string process = R"(,"pid":)" + std::to_string(::getpid()) + R"(,"tid":)";
+  std::string text = R"({"displayTimeUnit":"ms","traceEvents":[)";
+  const char* between = "";
+  for (const auto& [tid, operators] : watch.operators) {
+    const std::string where = process + std::to_string(tid);
+    text += between + std::string(R"({"ph":"M","name":"thread_name")") + where + R"(,"args":{"name":)" +
+            encode_json(name_of_thread(tid)) + "}}";
+    between = ",\n";
+    for (const Operator& one : operators) {
+      const auto microseconds = [](Clock::duration time) {
+        char number[64];
+        std::snprintf(number, sizeof number, "%.3f", std::chrono::duration<double, std::micro>(time).count());
+        return std::string(number);
+      };
+      text += std::string(between) + R"({"ph":"X","cat":"operator","name":)" + encode_json(one.name) + where +
+              R"(,"ts":)" + microseconds(one.begin.time_since_epoch()) + R"(,"dur":)" +
+              microseconds(one.end - one.begin) + "}";
+    }
+  }
+  return text + "]}\n";
 }
 
 arrow::Result<std::string> compressed(const std::string& text) {
@@ -57,34 +177,33 @@ arrow::Result<std::string> compressed(const std::string& text) {
   return result;
 }
 
-arrow::Result<std::string> timeline_of(profiler::ProfilerResult& result) {
-  const ScratchFolder folder;
-  if (folder.path().empty()) return errno_status("making a folder for the timeline");
-  const std::string path = folder.path() + "/timeline.json";
-  result.save(path);
-  ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_file(path));
-  ARROW_ASSIGN_OR_RAISE(std::string timeline, compressed(text));
-  if (timeline.size() <= kMostTimelineBytes) return timeline;
-  return arrow::Status::Invalid("the timeline has ", bytes_text(std::ssize(timeline)), ", of which ",
-                                bytes_text(static_cast<int64_t>(kMostTimelineBytes)),
-                                " are allowed: ask for fewer seconds");
-}
-
 }  // namespace
 
-arrow::Result<OwnProfile> take_timeline(double seconds, bool with_gpu) {
-  std::set<ActivityType> activities{ActivityType::CPU};
-  if (with_gpu) activities.insert(ActivityType::CUDA);
-  const ProfilerConfig config = configuration();
-  OwnProfile taken{.profile = {.pid = ::getpid(), .seconds = seconds, .ways = {"LibTorch"}}, .timeline = ""};
-  try {
-    profiler::prepareProfiler(config, activities);
-    profiler::enableProfiler(config, activities);
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    ARROW_ASSIGN_OR_RAISE(taken.timeline, timeline_of(*profiler::disableProfiler()));
-  } catch (const std::exception& error) {
-    return arrow::Status::Invalid("LibTorch's profiler could not be used (does the program use it itself?): ",
-                                  error.what());
+arrow::Result<OwnProfile> take_timeline(double seconds) {
+  const auto watch = watch_for(seconds, Wanted::timeline);
+  OwnProfile taken{.profile = {.pid = ::getpid(),
+                               .seconds = seconds,
+                               .dropped = static_cast<int64_t>(watch->dropped),
+                               .ways = {"LibTorch"}},
+                   .timeline = ""};
+  if (watch->dropped > 0) {
+    taken.profile.problems.push_back(std::to_string(watch->dropped) +
+                                     " operators found no room: ask for fewer seconds");
+  }
+  ARROW_ASSIGN_OR_RAISE(taken.timeline, compressed(in_chromes_format(*watch)));
+  return taken;
+}
+
+OwnProfile profile_allocations(double seconds) {
+  const auto watch = watch_for(seconds, Wanted::allocations);
+  OwnProfile taken{.profile = {.pid = ::getpid(), .seconds = seconds, .unit = stacks::kBytes, .ways = {"LibTorch"}},
+                   .timeline = ""};
+  stacks::ProfileBuilder builder(taken.profile);
+  for (const auto& [place, bytes] : watch->bytes) {
+    const auto& [tid, operators] = place;
+    stacks::StackFrames frames;
+    for (const std::string& name : operators) frames.push_back({.function = name});
+    builder.add({.tid = tid, .name = name_of_thread(tid), .language = stacks::kOperators}, frames, bytes);
   }
   return taken;
 }

@@ -6,6 +6,7 @@
 #include <future>
 
 #include "paceline/core/posix/sealed_memory.h"
+#include "paceline/testing/in_fork.h"
 #include "paceline/train/worker/operator_profile_internal.h"
 
 namespace paceline::train {
@@ -42,7 +43,7 @@ std::string unpacked(const std::string& bytes) {
 }
 
 TEST(OperatorProfile, ATimelineHasTheOperatorsOfOtherThreads) {
-  const OwnProfile taken = while_multiplying([] { return take_timeline(0.2, /*with_gpu=*/false); }).ValueOrDie();
+  const OwnProfile taken = while_multiplying([] { return take_timeline(0.2); }).ValueOrDie();
   const std::string timeline = unpacked(taken.timeline);
   EXPECT_THAT(timeline, HasSubstr("traceEvents"));
   EXPECT_THAT(timeline, HasSubstr("aten::mm"));
@@ -61,9 +62,25 @@ TEST(OperatorProfile, MemoryIsThatOfTheOperatorsThatAllocate) {
 
 TEST(OperatorProfile, AfterOneThereMayBeAnother) {
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(while_multiplying([] { return take_timeline(0.1, /*with_gpu=*/false); }).ok());
+    EXPECT_TRUE(while_multiplying([] { return take_timeline(0.1); }).ok());
     EXPECT_FALSE(while_multiplying([] { return profile_allocations(0.1); }).profile.threads.empty());
   }
+}
+
+// Whose locks are as they stood in the parent.
+TEST(OperatorProfile, AForkIsNotWatched) {
+  if (!testing::kForksBesideThreadsMayAllocate) GTEST_SKIP() << "forks cannot allocate";
+  const OwnProfile taken = while_multiplying([] {
+    auto profile = std::async(std::launch::async, [] { return profile_allocations(0.5); });
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_TRUE(testing::holds_in_fork([] {
+        const torch::NoGradGuard no_grad;
+        return torch::empty({3}).sizes() == torch::IntArrayRef{3};
+      }));
+    }
+    return profile.get();
+  });
+  EXPECT_FALSE(taken.profile.threads.empty());
 }
 
 TEST(OperatorProfile, TravelsAsALineAndWhatIsBehindIt) {

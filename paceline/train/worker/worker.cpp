@@ -270,9 +270,7 @@ int run_generations(LanguageRuntime& program, worker::Connection& connection) {
       return line.empty() ? memory_with(profile_allocations(wanted.seconds))
                           : SealedMemory::create("paceline_profile", {line});
     }
-    bool has_gpu = false;
-    live.with([&](const Session& session) { has_gpu = session.options().device.is_cuda(); });
-    ARROW_ASSIGN_OR_RAISE(const OwnProfile taken, take_timeline(wanted.seconds, has_gpu));
+    ARROW_ASSIGN_OR_RAISE(const OwnProfile taken, take_timeline(wanted.seconds));
     return memory_with(taken);
   });
   static std::shared_ptr<comm::Group> group;  // not destroyed with this call: the process ends without that

@@ -85,7 +85,7 @@ export function FunctionTable({ tree, onSearch }: { tree: FlameTree; onSearch: (
       <Name frame={tree.frames[share.frame]!} onSearch={onSearch} />
     </tr>
   ));
-  return <Table title="Functions with most time" by={by} onBy={setBy} heads={["Itself", "In all"]} rows={rows} />;
+  return <Table title="Functions with the largest shares" by={by} onBy={setBy} heads={["Itself", "In all"]} rows={rows} />;
 }
 
 interface ChangeTableProps {

@@ -72,14 +72,14 @@ function Timelines({ id, profile }: { id: string; profile: KeptProfile }) {
   return (
     <>
       <p>
-        Operators of all threads, and what was given to GPUs, in Chrome's format: open a file at{" "}
+        LibTorch's operators in all threads, in Chrome's format: open a file at{" "}
         <code>ui.perfetto.dev</code>, which sends it nowhere, or at <code>chrome://tracing</code>.
       </p>
       <ul class="timelines">
         {profile.ranks.map((rank) => (
           <li key={rank}>
             <a href={timelinePath(id, profile.name, rank)} download={`timeline_rank_${rank}.json.gz`}>
-              Rank {rank}
+              Download rank {rank}
             </a>
           </li>
         ))}

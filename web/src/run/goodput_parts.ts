@@ -11,8 +11,8 @@ export interface GoodputPart {
 }
 
 const PARTS: [keyof Goodput, string][] = [
-  ["compute_s", "computing"],
-  ["data_s", "waiting for data"],
+  ["compute_s", "in the train loop"],
+  ["data_s", "getting batches"],
   ["collectives_s", "waiting in collectives"],
   ["checkpoint_s", "checkpoints"],
   ["starting_s", "starting"],

@@ -1,5 +1,7 @@
 // One run: its state and the reason of it, its attempts, and in sections everything that is known of it.
 import { useCallback, useEffect, useMemo } from "preact/hooks";
+import { fetchHangs } from "../api/api.ts";
+import { useResource } from "../api/resource.ts";
 import type { RunView } from "../api/views.ts";
 import { countText } from "../format/number.ts";
 import { shownState } from "../runs/run_state.ts";
@@ -40,6 +42,27 @@ const SECTIONS: Section[] = [
   { key: "controller", title: "Controller log" },
   { key: "configuration", title: "Configuration" },
 ];
+
+const LOOK_MS = 10_000;
+
+/** While a run lives it may hang: what was found last of this attempt stands above everything else. */
+function HangNotice({ id, run }: { id: string; run: RunView }) {
+  const { data, reload } = useResource(`${id} ${run.attempts.length}`, () => fetchHangs(id));
+  useEffect(() => {
+    const timer = window.setInterval(reload, LOOK_MS);
+    return () => window.clearInterval(timer);
+  }, [reload]);
+  const last = data?.at(-1);
+  if (!last || last.attempt !== run.attempts.at(-1)?.attempt) return null;
+  return (
+    <p class="notice bad" role="alert">
+      <span>
+        This attempt was found to hang: {printable(last.text)}{" "}
+        <a href={runHash(id, { tab: "hangs", hang: last.name })}>Who waits for whom</a>
+      </span>
+    </p>
+  );
+}
 
 function Sections({ id, run, tab }: { id: string; run: RunView; tab: string }) {
   return (
@@ -98,6 +121,7 @@ export function RunPage({ id, parameters }: { id: string; parameters: Parameters
       {run && (
         <>
           <RunHeader id={id} run={run} onChanged={onChanged} />
+          {run.live && <HangNotice id={id} run={run} />}
           <Attempts run={run} />
           <GoodputBar run={run} />
           <Sections id={id} run={run} tab={tab} />

@@ -19,7 +19,7 @@ test("parts add up to the whole, and keep their colours", () => {
   assert.deepEqual(
     parts.map(({ name, share, color }) => [name, share, color]),
     [
-      ["computing", 0.75, 0],
+      ["in the train loop", 0.75, 0],
       ["checkpoints", 0.25, 3],
     ],
   );

@@ -4,8 +4,11 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -126,12 +129,12 @@ void leave(const at::RecordFunction&, at::ObserverContext* context) {
 
 std::shared_ptr<Watch> watch_for(double seconds, Wanted wanted) {
   auto watch = std::make_shared<Watch>(wanted);
-  current_watch() = watch;
+  current_watch().store(watch);
   const at::CallbackHandle handle = at::addGlobalCallback(
       at::RecordFunctionCallback(enter, leave).scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   at::removeCallback(handle);
-  current_watch() = nullptr;
+  current_watch().store(nullptr);
   const std::lock_guard lock(watch->mutex);
   watch->is_over = true;
   return watch;

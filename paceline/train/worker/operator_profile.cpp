@@ -201,6 +201,10 @@ OwnProfile profile_allocations(double seconds) {
   const auto watch = watch_for(seconds, Wanted::allocations);
   OwnProfile taken{.profile = {.pid = ::getpid(), .seconds = seconds, .unit = stacks::kBytes, .ways = {"LibTorch"}},
                    .timeline = ""};
+  if (watch->bytes.empty()) {
+    taken.profile.problems.emplace_back(
+        "no operator has allocated memory that the program's own profiler did not watch");
+  }
   stacks::ProfileBuilder builder(taken.profile);
   for (const auto& [place, bytes] : watch->bytes) {
     const auto& [tid, operators] = place;

@@ -57,7 +57,7 @@ const COLUMNS: Column[] = [
     title: "Step time",
     isNumber: true,
     value: (w) => w.step_s ?? -1,
-    text: (w) => known(w.step_s, durationText),
+    text: (w) => known(w.step_s || undefined, durationText), // 0: none was timed yet
   },
   {
     key: "cpu",

@@ -182,7 +182,8 @@ void SampleFiles::add(const Sample& sample) {
 // Other columns from here on. Those that a sample lacks stay: what comes and goes shall not cost a header each time.
 void SampleFiles::begin(const Sample& sample) {
   std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(prefix_).parent_path(), error);
+  // Not what is above it: a run folder that somebody has moved away does not come back.
+  std::filesystem::create_directory(std::filesystem::path(prefix_).parent_path(), error);
   about_ = sample.about;
   columns_.clear();
   for (const auto& [name, value] : sample.values) columns_.push_back(name);

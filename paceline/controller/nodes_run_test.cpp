@@ -204,7 +204,7 @@ TEST_F(NodesRunTest, TheLossOfANodeCostsAnAttemptAndASpareOneTakesItsPlace) {
     launcher.add("spare");
     launcher.lose("two");
   });
-  const RunOutcome outcome = run({{"reports", 4}, {"checkpoint_every", 2}, {"step_ms", 50}}, launcher);
+  const RunOutcome outcome = run({{"reports", 16}, {"checkpoint_every", 2}, {"step_ms", 50}}, launcher);
   EXPECT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.state, FinalState::finished);
   EXPECT_EQ(run::replay(folder_.path())->value().attempt.value, 2);

@@ -22,6 +22,7 @@ void report_checkpoints() {
   auto model = paceline::prepare_model(torch::nn::Linear(256, number("KIBIBYTES", 1)));  // rows of 1 KiB
   const int64_t reports = number("REPORTS", 5);
   for (int64_t step = 1; reports == 0 || step <= reports; ++step) {
+    paceline::barrier();  // as in data-parallel loops, no rank runs ahead of another that starves
     paceline::report({{"step", step}},
                      files ? paceline::Checkpoint::from_directory(files) : paceline::Checkpoint::save(model));
   }

@@ -12,6 +12,7 @@
 #include <set>
 #include <span>
 
+#include "paceline/core/error.h"
 #include "paceline/core/posix/kernel_file.h"
 #include "paceline/core/posix/pidfd.h"
 #include "paceline/core/posix/socket_pair.h"
@@ -132,6 +133,10 @@ arrow::Result<Greeted> receive_greeting(int socket, Clock::time_point deadline) 
   return greeted;
 }
 
+arrow::Status of_rank(int rank, const arrow::Status& status) {
+  return status.ok() ? status : status.WithMessage("rank ", rank, ": ", status.message());
+}
+
 bool has_token(const Greeting& greeting, const std::string& token) {
   return std::string_view(greeting.token.data(), greeting.token.size()) == token;
 }
@@ -184,7 +189,9 @@ class Gathering {
     expect_lower_ranks();
     while (!expected_.empty()) ARROW_RETURN_NOT_OK(let_in(listener.get()));
     for (auto& [rank, connection] : reached_) {
-      ARROW_ASSIGN_OR_RAISE(Greeted greeted, receive_greeting(connection.get(), deadline_));
+      auto heard = receive_greeting(connection.get(), deadline_);
+      ARROW_RETURN_NOT_OK(of_rank(rank, heard.status()));
+      Greeted greeted = *std::move(heard);
       if (greeted.greeting.rank != rank || !has_token(greeted.greeting, places_[static_cast<size_t>(rank)].token)) {
         return arrow::Status::IOError("who answers at rank ", rank, "'s socket is somebody else");
       }
@@ -194,9 +201,25 @@ class Gathering {
   }
 
  private:
+  // The store knows keys, and not for whom they stand.
+  std::string left_by(int rank, const char* what) const {
+    const auto in_vain = [&](const std::exception& error) {
+      const std::string text = error.what();  // of a c10d store with LibTorch's stack in further lines
+      return "rank " + std::to_string(rank_) + " of " + std::to_string(world_size_) + " cannot meet rank " +
+             std::to_string(rank) + ", which has not come this far: " + text.substr(0, text.find('\n'));
+    };
+    try {
+      return bulletin_.get(key(what, rank));
+    } catch (const CollectiveError& error) {
+      throw CollectiveError(in_vain(error), error.cause());
+    } catch (const std::exception& error) {
+      throw CollectiveError(in_vain(error), CollectiveCause::other_rank);
+    }
+  }
+
   arrow::Status read_places() {
     for (int rank = 0; rank < world_size_; ++rank) {
-      ARROW_ASSIGN_OR_RAISE(places_.emplace_back(), decode_place(bulletin_.get(key("place", rank))));
+      ARROW_ASSIGN_OR_RAISE(places_.emplace_back(), decode_place(left_by(rank, "place")));
     }
     return arrow::Status::OK();
   }
@@ -221,7 +244,7 @@ class Gathering {
 
   void expect_lower_ranks() {
     for (int rank = 0; rank < rank_; ++rank) {
-      const std::vector<int> reached = decode_ranks(bulletin_.get(key("reached", rank)));
+      const std::vector<int> reached = decode_ranks(left_by(rank, "reached"));
       if (std::ranges::find(reached, rank_) != reached.end()) expected_.insert(rank);
     }
   }
@@ -229,7 +252,7 @@ class Gathering {
   // The next of those who are expected; a stranger costs a connection.
   arrow::Status let_in(int listener) {
     while (true) {
-      ARROW_RETURN_NOT_OK(wait_readable(listener, deadline_));
+      ARROW_RETURN_NOT_OK(of_rank(*expected_.begin(), wait_readable(listener, deadline_)));
       Descriptor connection(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
       if (!connection || !may_connect(connection.get())) continue;
       auto greeted = receive_greeting(connection.get(), deadline_);
@@ -255,7 +278,7 @@ class Gathering {
     bulletin_.set(key("attached", rank_), nlohmann::json(own).dump());
     std::vector<std::vector<int>> attached;
     for (int rank = 0; rank < world_size_; ++rank) {
-      attached.push_back(decode_ranks(bulletin_.get(key("attached", rank))));
+      attached.push_back(decode_ranks(left_by(rank, "attached")));
     }
     Meeting meeting{.nodes = ranks_by_node(attached)};
     meeting.ranks = *std::ranges::find_if(

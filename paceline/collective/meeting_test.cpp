@@ -1,14 +1,25 @@
 #include "paceline/collective/meeting.h"
 
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
+#include <stdexcept>
+
+#include "paceline/core/error.h"
 
 namespace paceline::collective {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(RanksByNode, FollowWhoHasAttachedWhom) {
   EXPECT_THAT(ranks_by_node({{0, 1}, {0, 1}, {2, 3}, {2, 3}}), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
@@ -40,6 +51,48 @@ TEST(RanksByNode, HoldEveryRankOnceWithAllOfItsNodeAttached) {
     std::vector<int> all(static_cast<size_t>(ranks));
     std::iota(all.begin(), all.end(), 0);
     EXPECT_THAT(seen, ::testing::UnorderedElementsAreArray(all));
+  }
+}
+
+// --- ranks that do not come --------------------------------------------------------------------------------------
+
+TEST(Meeting, ARankThatDoesNotComeIsNamed) {
+  const Bulletin bulletin{.set = [](const std::string&, const std::string&) {},
+                          .get = [](const std::string& key) -> std::string {
+                            if (key.ends_with("/0")) return "{}";
+                            throw std::runtime_error("no key within 10 ms\nlong stack");
+                          }};
+  try {
+    (void)meet(bulletin, 0, 2, Arena::create(heap_bytes(2)), std::chrono::milliseconds(10));
+    FAIL() << "nobody is there";
+  } catch (const CollectiveError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("rank 0 of 2 cannot meet rank 1"), HasSubstr("no key within 10 ms"),
+                                    Not(HasSubstr("stack"))));
+  }
+}
+
+// It has left its address, and neither lets anybody in nor comes.
+TEST(Meeting, ARankThatShowsItselfAndDoesNotGoOnIsNamed) {
+  const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sa_family_t unnamed = AF_UNIX;  // the kernel chooses an abstract address
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&unnamed), sizeof unnamed), 0);
+  ASSERT_EQ(::listen(socket.get(), 1), 0);
+  sockaddr_un address{};
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string name(address.sun_path + 1, size - offsetof(sockaddr_un, sun_path) - 1);
+  for (const int rank : {0, 1}) {
+    std::map<std::string, std::string> words{{"reached/0", "[1]"}};
+    const Bulletin bulletin{.set = [&](const std::string& key, const std::string& value) { words[key] = value; },
+                            .get =
+                                [&](const std::string& key) {
+                                  if (words.contains(key)) return words.at(key);
+                                  auto place = nlohmann::json::parse(words.at("place/" + std::to_string(rank)));
+                                  place["socket"] = name;
+                                  return place.dump();
+                                }};
+    const auto met = meet(bulletin, rank, 2, Arena::create(heap_bytes(2)), std::chrono::milliseconds(10));
+    EXPECT_THAT(met.status().message(), HasSubstr("rank " + std::to_string(1 - rank) + ":"));
   }
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -14,6 +13,7 @@
 #include "paceline/comm/collective_call_internal.h"
 #include "paceline/comm/failure_internal.h"
 #include "paceline/comm/hierarchical_internal.h"
+#include "paceline/comm/message_work_internal.h"
 #include "paceline/comm/relay_steps_internal.h"
 #include "paceline/comm/shared_call_internal.h"
 #include "paceline/comm/shared_work_internal.h"
@@ -26,80 +26,6 @@ using collective::Kind;
 using std::chrono::milliseconds;
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
-
-// A message of two ranks, which Gloo ends when somebody waits for it.
-class MessageWork final : public c10d::Work {
- public:
-  // The group that the message is of.
-  struct Of {
-    std::string operation;  // for errors
-    int peer = -1;          // -1: any
-    milliseconds timeout;
-    std::weak_ptr<Relay> relay;
-    std::shared_ptr<const FailureReporter> failures;
-  };
-
-  MessageWork(int rank, c10d::OpType type, c10::intrusive_ptr<c10d::Work> work, SharedCall call, Of of)
-      : Work(rank, type), work_(std::move(work)), call_(std::move(call)), of_(std::move(of)) {}
-
-  bool isCompleted() override { return is_over_; }
-  bool isSuccess() const override { return is_over_ && !failure_; }
-  std::exception_ptr exception() const override { return is_over_ ? failure_ : nullptr; }
-  int sourceRank() const override { return work_->sourceRank(); }
-  void synchronize() override {}
-  void abort() override { work_->abort(); }
-  bool wait(milliseconds timeout) override {
-    const std::lock_guard lock(mutex_);
-    if (!is_over_) {
-      const auto begun = std::chrono::steady_clock::now();
-      const milliseconds limit = timeout == kNoTimeout ? of_.timeout : timeout;
-      try {
-        end(limit);
-      } catch (const std::exception& failure) {
-        failure_ = of_.failures->as_thrown(of_.operation, failure_for(failure, begun + limit, limit));
-      }
-      call_.release();
-      is_over_ = true;
-    }
-    if (failure_) std::rethrow_exception(failure_);
-    return true;
-  }
-
- private:
-  void end(milliseconds limit) {
-    const auto group = of_.relay.lock();
-    // Of a group that has failed what has come before counts. Gloo, which may not notice, waits for nothing else then.
-    std::shared_ptr<void> watch;
-    if (group && group->is_broken()) {
-      limit = milliseconds(1);
-    } else if (group) {
-      watch = group->when_broken([work = work_](const std::exception_ptr&) { work->abort(); });
-    }
-    if (!work_->wait(limit)) throw CollectiveError("the group has ended", CollectiveCause::stopped);
-    call_.copy_back();
-  }
-
-  std::exception_ptr failure_for(const std::exception& failure, std::chrono::steady_clock::time_point deadline,
-                                 milliseconds limit) const {
-    const auto group = of_.relay.lock();
-    if (!group) return std::make_exception_ptr(CollectiveError(cause_of(failure), CollectiveCause::stopped));
-    const std::vector<int64_t> missing = of_.peer < 0 ? std::vector<int64_t>() : std::vector<int64_t>{of_.peer};
-    if (group->is_broken() || std::chrono::steady_clock::now() < deadline) {
-      return group->fail(failure, of_.operation, /*is_certain=*/false, missing);
-    }
-    // Gloo ends all its connections for it: nothing goes on in the group.
-    const CollectiveError late("it is not over after " + std::to_string(limit.count()) + " ms",
-                               CollectiveCause::other_rank);
-    return group->fail(late, of_.operation, /*is_certain=*/true, missing);
-  }
-
-  const c10::intrusive_ptr<c10d::Work> work_;
-  SharedCall call_;
-  const Of of_;
-  std::mutex mutex_;
-  std::exception_ptr failure_;  // before is_over_
-  std::atomic<bool> is_over_ = false;
-};
 
 class HierarchicalBackend final : public c10d::Backend {
  public:
@@ -326,6 +252,10 @@ class HierarchicalBackend final : public c10d::Backend {
                    [&] { return relay_->flat()->recvAnysource(filled, tag); });
   }
 
+  // What was called comes to its end first, as with Gloo: others may wait for it.
+  void shutdown() override {
+    if (relay_->is_at_home()) relay_->settle();
+  }
   void abort() override {
     if (!relay_->is_at_home() || !failures_->stop()) return;
     relay_->abort();
@@ -403,10 +333,14 @@ class HierarchicalBackend final : public c10d::Backend {
     } catch (const std::exception& failure) {
       std::rethrow_exception(failures_->as_thrown(operation, relay_->fail(failure, operation)));
     }
-    return c10::make_intrusive<MessageWork>(
-        getRank(), type, std::move(work), std::move(call),
-        MessageWork::Of{
-            .operation = operation, .peer = peer, .timeout = timeout_, .relay = relay_, .failures = failures_});
+    return make_message_work({.rank = getRank(),
+                              .type = type,
+                              .operation = operation,
+                              .peer = peer,
+                              .timeout = timeout_,
+                              .relay = relay_,
+                              .failures = failures_},
+                             std::move(work), std::move(call));
   }
 
   // A call whose results are `written`.

@@ -68,6 +68,30 @@ TEST(Hierarchical, LargeTensorsHaveTheSameBitsOnAllRanksAndTheRightValues) {
   }
 }
 
+// destroy_process_group() calls it.
+TEST(Hierarchical, WhatNobodyWaitsForComesToItsEndBeforeAShutdown) {
+  std::promise<void> is_called;
+  const std::shared_future<void> called = is_called.get_future().share();
+  Groups groups = on_nodes({"a", "b", "b"});
+  std::vector<std::future<void>> ranks;
+  for (std::shared_ptr<Group>& given : groups) {
+    ranks.push_back(std::async(std::launch::async, [&, group = std::exchange(given, nullptr)]() mutable {
+      std::vector<torch::Tensor> sent{torch::full({4}, group->rank() == 0 ? 7.0 : 0.0)};
+      if (group->rank() == 0) {
+        group->process_group()->broadcast(sent);
+        is_called.set_value();
+        group->process_group()->shutdown();
+      } else {
+        called.get();
+        group->process_group()->broadcast(sent)->wait();
+      }
+      EXPECT_TRUE(sent[0].equal(torch::full({4}, 7.0))) << group->rank();
+      group.reset();
+    }));
+  }
+  for (auto& rank : ranks) rank.get();
+}
+
 // What c10d can ask for, and Group does not.
 TEST(Hierarchical, ReducesAsSharedMemoryDoes) {
   testing::run_ranks(on_two_nodes(5), [](const std::shared_ptr<Group>& group) {

@@ -22,35 +22,16 @@ namespace {
 constexpr size_t kFlights = 2;
 // Who waits for its leader gives it the time to say what it has waited for.
 constexpr milliseconds kGrace{2000};
-// Processes of one node hear of the end of another within milliseconds, and their leader tells the others.
-constexpr milliseconds kPatience{1000};
-constexpr milliseconds kLook{10};
-// What a leader that has ended has sent before may be on its way.
-constexpr milliseconds kLastWords{2000};
-
-std::exception_ptr stopped() {
-  return std::make_exception_ptr(CollectiveError("the group was aborted", CollectiveCause::stopped));
-}
-
-// What another rank of the node, or another leader, has told.
-std::optional<FirstFailure> told_in(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const collective::AbortedFor& aborted) {
-    const auto told = FirstFailure::decode(aborted.reason());
-    return told.ok() ? std::optional(*told) : std::nullopt;
-  } catch (...) {
-    return std::nullopt;
-  }
-}
 
 }  // namespace
 
 struct Relay::Call {
-  explicit Call(std::atomic<size_t>& unfinished_calls) : unfinished(unfinished_calls) { ++unfinished; }
+  explicit Call(std::shared_ptr<std::atomic<size_t>> unfinished_calls) : unfinished(std::move(unfinished_calls)) {
+    ++*unfinished;
+  }
 
   RelayCall call;
-  std::atomic<size_t>& unfinished;
+  const std::shared_ptr<std::atomic<size_t>> unfinished;
   Clock::time_point deadline;
   uint64_t place = 0;                                 // among the calls of the group, from 1 on
   bool has_said_ready = false, is_agreed_on = false;  // of the leader's thread
@@ -69,8 +50,9 @@ struct Relay::Call {
       if (why && !failure) failure = why;
       if (--left > 0) return;
     }
-    --unfinished;  // before the group may be let go
+    --*unfinished;  // before the group may be let go
     call.on_end(failure);
+    unfinished->notify_all();
   }
 };
 
@@ -98,7 +80,7 @@ Relay::Relay(int64_t rank, int64_t world_size, Ways ways, std::optional<LeadersW
 }
 
 Relay::~Relay() {
-  const bool is_idle = unfinished_ == 0, is_whole = is_idle && !broken();
+  const bool is_idle = *unfinished_ == 0, is_whole = is_idle && !broken();
   {
     const std::lock_guard lock(mutex_);
     is_stopped_ = true;  // before the leader's thread takes what has not come yet
@@ -128,6 +110,10 @@ bool Relay::goes_on(const RelayStep& step) const {
 
 void Relay::refuse_forks() const {
   if (!home_.is_here()) throw UsageError("a collective was called in a fork of its rank: it is its own process's");
+}
+
+void Relay::settle() const {
+  for (size_t left = *unfinished_; left > 0; left = *unfinished_) unfinished_->wait(left);
 }
 
 void Relay::start(RelayCall what) {
@@ -375,156 +361,11 @@ void Relay::end_between(Pending& pending) {
   }
 }
 
-std::exception_ptr Relay::broken() const {
-  if (is_stopped_) return stopped();
-  const std::lock_guard lock(broken_mutex_);
-  return broken_;
-}
-
-// What is thrown for `failure`. The first one ends everything, here and elsewhere. `late`: the place of the call, where
-// it may be that somebody has not come to it; else 0.
-std::exception_ptr Relay::failed(const std::exception_ptr& failure, const std::string& name, uint64_t late) {
-  const std::lock_guard lock(failure_mutex_);
-  if (const std::exception_ptr before = broken()) return before;
-  if (const auto told = told_in(failure)) return broken_by(*told, nullptr);
-  const FirstFailure own = first_failure_in(failure);
-  if (own.is_certain) return broken_by(own, failure);
-  const auto [asked, place] = first_awaited(name, late);
-  const FirstFailure found = ask_others(own, asked, place);
-  if (is_stopped_) return stopped();
-  return broken_by(found, found.is_certain ? nullptr : failure);
-}
-
-std::exception_ptr Relay::fail_as_told(const FirstFailure& told) {
-  const std::lock_guard lock(failure_mutex_);
-  const std::exception_ptr before = broken();
-  return before ? before : broken_by(told, nullptr);
-}
-
-// `own`: what is thrown here; null for what others have told.
-std::exception_ptr Relay::broken_by(const FirstFailure& first, const std::exception_ptr& own) {
-  {
-    const std::lock_guard lock(broken_mutex_);
-    broken_ = own ? own : first.as_told(rank_, world_size_);
-  }
-  if (is_leader()) between_->leaders->tell(first);
-  break_off(first.encode(collective::kReasonBytes - 1));
-  return broken();
-}
-
-std::exception_ptr Relay::fail(const std::exception& failure, const std::string& name, bool is_certain,
-                               const std::vector<int64_t>& missing) {
-  const FirstFailure own = {.missing = missing,
-                            .text = name + " failed on rank " + std::to_string(rank_) + " of " +
-                                    std::to_string(world_size_) + for_want_of(missing) + ": " + cause_of(failure)};
-  if (!is_certain) {
-    return failed(missing.empty() ? std::make_exception_ptr(CollectiveError(own.text, CollectiveCause::other_rank))
-                                  : std::make_exception_ptr(collective::PeerLate(own.text, missing)),
-                  name);
-  }
-  const std::lock_guard lock(failure_mutex_);
-  const std::exception_ptr before = broken();
-  return before ? before : broken_by(own, own.as_thrown());
-}
-
-std::exception_ptr Relay::fail_between(const std::exception& failure, const std::string& name) {
-  const std::string text = "among the first ranks of the nodes, as ranks of their own: " + cause_of(failure);
-  return fail(CollectiveError(text, CollectiveCause::other_rank), name);
-}
-
 // Who is late for a call may be so because others have not come to one before it.
 std::pair<std::string, uint64_t> Relay::first_awaited(const std::string& name, uint64_t place) {
   const std::lock_guard lock(mutex_);
   if (place == 0 || queue_.empty() || queue_.front()->call->place >= place) return {name, place};
   return {queue_.front()->call->call.name, queue_.front()->call->place};
-}
-
-// A connection has broken, of whose other end nothing is known, or nothing has come: another leader, or a rank of this
-// node, may know more, or be what is missing. They do not ring for who carries out nothing, and only one thread waits
-// for leaders. Who is late is known once all have answered whom they wait for. Who has left well is meant only where
-// nobody else can be.
-FirstFailure Relay::ask_others(const FirstFailure& own, const std::string& name, uint64_t late) const {
-  // Others hear it from their leader, who may have to wait for last words before it asks.
-  const Clock::time_point enough = Clock::now() + kPatience + (is_leader() ? milliseconds(0) : kLastWords);
-  if (is_leader()) {
-    between_->backend.abort();
-    between_->leaders->ask(late);
-  }
-  while (true) {
-    if (is_leader()) between_->leaders->look();
-    if (const auto found = known_loss(name, /*counts_left=*/false)) return *found;
-    const bool is_enough = Clock::now() >= enough;
-    if (is_stopped_) return own;
-    const bool has_all_answers = is_leader() && late > 0 && !between_->leaders->silent(name);
-    if (is_enough || has_all_answers) {
-      std::optional<FirstFailure> found;
-      if (is_leader()) {
-        const Leaders& leaders = *between_->leaders;
-        found = late > 0 ? leaders.late(late, ways_.up->awaited(late), name) : leaders.silent(name);
-      }
-      if (!found && own.missing.empty()) found = known_loss(name, /*counts_left=*/true);
-      return found.value_or(own);
-    }
-    std::this_thread::sleep_for(kLook);
-  }
-}
-
-// What the other leaders have told or shown, and the ranks of this node.
-std::optional<FirstFailure> Relay::known_loss(const std::string& name, bool counts_left) const {
-  if (is_leader()) {
-    const Leaders& leaders = *between_->leaders;
-    if (const auto told = leaders.told()) return told;
-    if (const auto gone = counts_left ? leaders.gone(name) : leaders.crashed(name)) return gone;
-  }
-  try {
-    ways_.up->check_gone(name, counts_left);
-  } catch (const std::exception&) {
-    const auto told = told_in(std::current_exception());
-    return told ? *told : first_failure_in(std::current_exception());
-  }
-  return std::nullopt;
-}
-
-std::shared_ptr<void> Relay::when_broken(OnBroken on_broken) {
-  auto watcher = std::make_shared<OnBroken>(std::move(on_broken));
-  {
-    const std::lock_guard lock(broken_mutex_);
-    if (!broken_ && !is_stopped_) {
-      std::erase_if(watchers_, [](const auto& other) { return other.expired(); });
-      watchers_.emplace_back(watcher);
-      return watcher;
-    }
-  }
-  call_apart([watcher, failure = broken()] { (*watcher)(failure); });
-  return watcher;
-}
-
-void Relay::break_off(const std::string& reason) {
-  ways_.up->abort(reason);
-  ways_.down->abort(reason);
-  ways_.ends->abort(reason);
-  flat_.abort();
-  std::vector<std::weak_ptr<OnBroken>> watchers;
-  {
-    const std::lock_guard lock(broken_mutex_);
-    watchers = std::exchange(watchers_, {});
-  }
-  if (!watchers.empty()) {
-    call_apart([watchers = std::move(watchers), failure = broken()] {
-      for (const auto& watcher : watchers) {
-        if (const auto alive = watcher.lock()) (*alive)(failure);
-      }
-    });
-  }
-  if (!is_leader()) return;
-  between_->backend.abort();
-  between_->leaders->wake();
-}
-
-void Relay::abort() {
-  is_stopped_ = true;
-  if (is_leader()) between_->leaders->leave(/*has_aborted=*/true);
-  break_off("");
 }
 
 }  // namespace paceline::comm

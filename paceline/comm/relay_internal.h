@@ -69,6 +69,9 @@ struct LeadersWay {
   std::shared_ptr<Leaders> leaders;
 };
 
+/// What a leader that has ended has sent before may be on its way for so long.
+inline constexpr std::chrono::milliseconds kLastWords{2000};
+
 class Relay : public std::enable_shared_from_this<Relay> {
  public:
   /// Of the ranks of this node.
@@ -94,6 +97,9 @@ class Relay : public std::enable_shared_from_this<Relay> {
 
   /// UsageError in a fork.
   void start(RelayCall call);
+  /// Waits until what was started before is over, whether it ended well or not; what is told of that may still be on
+  /// its way. Nothing is started meanwhile.
+  void settle() const;
   /// What is to be thrown for a failure that was found elsewhere, of a call of this group: all ends for it.
   /// `is_certain`: nobody can know more of it. `missing`: for want of whom, as far as is known.
   std::exception_ptr fail(const std::exception& failure, const std::string& name, bool is_certain = false,
@@ -148,7 +154,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
 
   std::mutex mutex_;
   std::deque<std::shared_ptr<Pending>> queue_;  // what the leader has to do between the nodes
-  std::atomic<size_t> unfinished_ = 0;          // calls
+  const std::shared_ptr<std::atomic<size_t>> unfinished_ = std::make_shared<std::atomic<size_t>>(0);  // calls
   bool is_ending_ = false;
   std::map<uint64_t, std::string> alone_;  // calls that ranks carry out for themselves: names by places, at leaders
   uint64_t calls_ = 0;

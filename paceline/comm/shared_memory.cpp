@@ -239,6 +239,10 @@ class SharedMemoryBackend final : public c10d::Backend {
                  {{.kind = Kind::barrier, .timeout = patience(options.timeout)}}, {});
   }
 
+  // What was called comes to its end first, as with Gloo: others may wait for it.
+  void shutdown() override {
+    if (home_.is_here()) group_->settle();
+  }
   void abort() override {
     if (!home_.is_here() || !failures_->stop()) return;
     group_->abort();

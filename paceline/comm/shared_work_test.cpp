@@ -136,6 +136,23 @@ TEST(SharedWork, AWorkOfManyPartsEndsOnceWhereItsGroupBreaks) {
   }
 }
 
+// destroy_process_group() calls it.
+TEST(SharedWork, WhatNobodyWaitsForComesToItsEndBeforeAShutdown) {
+  std::promise<void> is_called;
+  on_two_ranks([&](const Rank& rank) {
+    Tensors sent{torch::full({4}, rank.number == 0 ? 7.0 : 0.0)};
+    if (rank.number == 0) {
+      rank.backend->broadcast(sent);
+      is_called.set_value();
+      rank.backend->shutdown();
+    } else {
+      is_called.get_future().get();
+      rank.backend->broadcast(sent)->wait();
+    }
+    EXPECT_TRUE(sent[0].equal(torch::full({4}, 7.0)));
+  });
+}
+
 // Groups let go of each other so.
 TEST(CallApart, WhatACallbackHoldsMayCallTooWhenItEnds) {
   std::promise<void> is_called;

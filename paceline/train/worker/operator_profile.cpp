@@ -153,8 +153,9 @@ std::string in_chromes_format(const Watch& watch) {
   const char* between = "";
   for (const auto& [tid, operators] : watch.operators) {
     const std::string where = process + std::to_string(tid);
-    text += between + std::string(R"({"ph":"M","name":"thread_name")") + where + R"(,"args":{"name":)" +
-            encode_json(name_of_thread(tid)) + "}}";
+    text += between;
+    text +=
+        R"({"ph":"M","name":"thread_name")" + where + R"(,"args":{"name":)" + encode_json(name_of_thread(tid)) + "}}";
     between = ",\n";
     for (const Operator& one : operators) {
       const auto microseconds = [](Clock::duration time) {
@@ -162,9 +163,9 @@ std::string in_chromes_format(const Watch& watch) {
         std::snprintf(number, sizeof number, "%.3f", std::chrono::duration<double, std::micro>(time).count());
         return std::string(number);
       };
-      text += std::string(between) + R"({"ph":"X","cat":"operator","name":)" + encode_json(one.name) + where +
-              R"(,"ts":)" + microseconds(one.begin.time_since_epoch()) + R"(,"dur":)" +
-              microseconds(one.end - one.begin) + "}";
+      text += between;
+      text += R"({"ph":"X","cat":"operator","name":)" + encode_json(one.name) + where + R"(,"ts":)" +
+              microseconds(one.begin.time_since_epoch()) + R"(,"dur":)" + microseconds(one.end - one.begin) + "}";
     }
   }
   return text + "]}\n";

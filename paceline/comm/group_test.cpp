@@ -151,7 +151,9 @@ TEST(Group, ConnectsByTheInterfaceThatIsNamed) {
     for (auto& rank : ranks) {
       const std::string failure = rank.get();
       EXPECT_EQ(failure.empty(), interface == "lo") << failure;
-      if (interface != "lo") EXPECT_THAT(failure, HasSubstr("no-such-one"));
+      if (interface != "lo") {
+        EXPECT_THAT(failure, HasSubstr("no-such-one"));
+      }
     }
   }
 }

@@ -29,7 +29,7 @@ arrow::Result<Site> parse_site(std::string_view url) {
   std::string host(rest.substr(0, slash));
   std::ranges::transform(host, host.begin(), [](unsigned char letter) { return std::tolower(letter); });
   if (const std::string_view usual = is_secure ? ":443" : ":80"; host.ends_with(usual)) {
-    host.resize(host.size() - usual.size());
+    host.erase(host.size() - usual.size());
   }
   if (host.empty() || !std::ranges::all_of(host, is_of_host)) return wrong("has no host, or more than host and port");
   if (!is_secure && !is_loopback_host(host)) return wrong("is not encrypted: who sees it on the network has a session");

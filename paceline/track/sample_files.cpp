@@ -17,23 +17,6 @@ std::string counted_state(const std::string& state) {
   return state == "running" || state == "asleep" ? "live" : state;
 }
 
-struct Sum {
-  double sum = 0;
-  double min = std::numeric_limits<double>::quiet_NaN();
-  double max = std::numeric_limits<double>::quiet_NaN();
-  double last = std::numeric_limits<double>::quiet_NaN();
-  int64_t count = 0;
-
-  void add(double value) {
-    if (std::isnan(value)) return;
-    sum += value;
-    min = std::fmin(min, value);
-    max = std::fmax(max, value);
-    last = value;
-    ++count;
-  }
-};
-
 // Adds a record's numbers, each behind `before`; what is none goes to `others`.
 template <class Record>
 void add_numbers(const Record& record, const std::string& before, Sample& sample, Json& others) {
@@ -111,6 +94,23 @@ std::string samples_path(const std::string& prefix, const SampleTier& tier, bool
 
 // One resolution: its file, and the bucket that is being filled.
 struct SampleFiles::Tier {
+  struct Sum {
+    double sum = 0;
+    double min = std::numeric_limits<double>::quiet_NaN();
+    double max = std::numeric_limits<double>::quiet_NaN();
+    double last = std::numeric_limits<double>::quiet_NaN();
+    int64_t count = 0;
+
+    void add(double value) {
+      if (std::isnan(value)) return;
+      sum += value;
+      min = std::fmin(min, value);
+      max = std::fmax(max, value);
+      last = value;
+      ++count;
+    }
+  };
+
   const SampleTier* kind;
   std::optional<AppendFile> file;
   std::string wanted;  // the header for the columns of now
@@ -202,7 +202,7 @@ void SampleFiles::finish() {
 void SampleFiles::flush(Tier& tier) {
   SamplesRow row{.time = tier.first};
   for (size_t i = 0; i < columns_.size(); ++i) {
-    const Sum& sum = tier.sums[i];
+    const Tier::Sum& sum = tier.sums[i];
     const double mean = is_total(columns_[i]) ? sum.last : sum.sum / static_cast<double>(sum.count);
     row.values.push_back(sum.count > 0 ? SampleValue{mean, sum.min, sum.max} : SampleValue{});
   }

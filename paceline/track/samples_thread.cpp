@@ -20,12 +20,6 @@ constexpr std::chrono::seconds kEndPatience{2};
 // As far may a node's clock and ours be apart: what a message takes on its way shall not show.
 constexpr double kClockTolerance = 2;
 
-struct Parcel {
-  std::string node;
-  std::string lines;
-  double received = 0;
-};
-
 std::vector<NodeSample> samples_of(std::string_view lines) {
   std::vector<NodeSample> samples;
   while (!lines.empty()) {
@@ -45,6 +39,12 @@ std::vector<NodeSample> samples_of(std::string_view lines) {
 }  // namespace
 
 struct SamplesThread::Desk {
+  struct Parcel {
+    std::string node;
+    std::string lines;
+    double received = 0;
+  };
+
   struct Node {
     SampleFiles files;
     double behind_us = 0;  // its clock, in seconds

@@ -22,30 +22,25 @@ std::string mirrored_segment(const std::string& file, int64_t number) {
   return std::string(run_layout::kRecords) + "/" + file + text;
 }
 
-namespace {
-
-// What tells that a file is as it was. Its inode does not: a file that is replaced again and again has two in turn.
-struct Version {
-  uint64_t inode = 0;
-  int64_t modified_ns = 0;
-
-  bool operator==(const Version&) const = default;
-};
-
-Version version_of(const struct stat& about) {
-  return {about.st_ino, about.st_mtim.tv_sec * int64_t{1'000'000'000} + about.st_mtim.tv_nsec};
-}
-
-}  // namespace
-
 struct FileMirror::Desk {
+  // What tells that a file is as it was. Its inode does not: a file that is replaced again and again has two in turn.
+  struct Version {
+    uint64_t inode = 0;
+    int64_t modified_ns = 0;
+
+    static Version of(const struct stat& about) {
+      return {about.st_ino, about.st_mtim.tv_sec * int64_t{1'000'000'000} + about.st_mtim.tv_nsec};
+    }
+    bool operator==(const Version&) const = default;
+  };
+
   // Of one file, how much of it is in the storage.
   struct Copied {
     Version version;
     int64_t size = 0;
 
     bool is_all_of(const struct stat& about) const {
-      return segments > 0 && about.st_size == size && version_of(about) == version;
+      return segments > 0 && about.st_size == size && Version::of(about) == version;
     }
     int64_t segments = 0;
     int64_t turn = 0;    // its last one's number
@@ -219,7 +214,7 @@ struct FileMirror::Desk {
     } while (count == kSegmentBytes);
     for (int64_t old = segment; old < known.segments; ++old)
       ARROW_RETURN_NOT_OK(to->remove(mirrored_segment(name, old)));
-    known.version = version_of(about);
+    known.version = Version::of(about);
     known.size = size;
     known.segments = segment;
     return arrow::Status::OK();

@@ -158,7 +158,9 @@ def fsdp2_step_shm(options) -> None:
     def train_loop(config):
         torch.set_num_threads(1)
         model = workloads.fully_sharded()
-        model.set_allocate_memory_from_process_group_for_comm(True)
+        for module in model.modules():  # of each unit: it holds for a module's own parameters only
+            if isinstance(module, torch.distributed.fsdp.FSDPModule):
+                module.set_allocate_memory_from_process_group_for_comm(True)
         write_rank(config["scratch"], rank(), {"milliseconds": workloads.train_wide_model(model, config["steps"], fused=False)})
 
     fit(train_loop, options, steps=options.iterations)

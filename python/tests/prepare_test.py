@@ -391,6 +391,21 @@ def test_every_strategy_trains_as_one_process_does(run_config):
             assert other_weights[name] == pytest.approx(values, abs=1e-5)
 
 
+def test_every_part_of_a_sharded_model_communicates_from_memory_that_the_ranks_share(run_config):
+    def loop():
+        from torch.distributed.fsdp._fully_shard._fsdp_collectives import ProcessGroupAllocMixin
+
+        layers = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Linear(16, 4))
+        policy = {"auto_wrap_policy": {torch.nn.Linear}}
+        model = prepare_model(layers, parallel_strategy="fsdp", parallel_strategy_kwargs=policy)
+        parts = [part for part in model.modules() if isinstance(part, torch.distributed.fsdp.FSDPModule)]
+        groups = [group for part in parts for group in part._get_fsdp_state()._fsdp_param_groups]
+        ways = [way for group in groups for way in (group._all_gather_comm, group._reduce_scatter_comm)]
+        return [isinstance(way, ProcessGroupAllocMixin) for way in ways]
+
+    assert returned(run_config, loop) == [True] * 4
+
+
 def test_a_model_may_stay_its_ranks_own(run_config):
     def loop():
         own = [type(prepare_model(torch.nn.Linear(1, 1), parallel_strategy=word)).__name__ for word in ("none", None)]

@@ -25,9 +25,11 @@ def shard(model: torch.nn.Module, device: torch.device, kwargs: Dict[str, Any]) 
     if synchronise:
         for tensor in (*model.parameters(), *model.buffers()):
             dist.broadcast(tensor.detach(), src=0)
-    for part in _parts(model, policy):
+    for part in (*_parts(model, policy), model):
         fully_shard(part, **settings)
-    return fully_shard(model, **settings)
+        if device.type == "cpu":  # its backend may have memory that ranks share; holds for the part's own parameters
+            part.set_allocate_memory_from_process_group_for_comm(True)
+    return model
 
 
 def _translated(model, kwargs) -> Dict[str, Any]:

@@ -260,7 +260,7 @@ int send_and_leave(const std::string& argument) {
   const auto [folder, rank] = place_of_rank(argument);
   const Bulletin bulletin = bulletin_in(folder);
   const auto group = SharedGroup::create(bulletin, rank, 2, kTestTimeout);
-  if (rank == 1) bulletin.get("go");
+  if (rank == 1) bulletin.get("go", Deadline::max());
   begin_message(*group, 1 - rank, rank == 1, {7}, kTestTimeout)->end.get();
   return 0;
 }
@@ -286,8 +286,8 @@ int wait_in_a_chain(const std::string& argument) {
     begin_message(*group, rank - 1, false, {0}, kTestTimeout)->end.get();
   } catch (const PeerLost& lost) {
     bulletin.set("told" + std::to_string(rank), "");
-    bulletin.get("told1");
-    bulletin.get("told2");
+    bulletin.get("told1", Deadline::max());
+    bulletin.get("told2", Deadline::max());
     return lost.ranks() == std::vector<int64_t>{0} ? 0 : 1;
   }
   return 2;

@@ -209,12 +209,17 @@ class Gathering {
              std::to_string(rank) + ", which has not come this far: " + text.substr(0, text.find('\n'));
     };
     try {
-      return bulletin_.get(key(what, rank));
+      return bulletin_.get(key(what, rank), deadline_);
     } catch (const CollectiveError& error) {
       throw CollectiveError(in_vain(error), error.cause());
     } catch (const std::exception& error) {
       throw CollectiveError(in_vain(error), CollectiveCause::other_rank);
     }
+  }
+
+  arrow::Status greet(int connection, const std::string& token) const {
+    const arrow::Status sent = send_greeting(connection, rank_, token, own_->memory().descriptor().get());
+    return sent.ok() ? sent : sent.WithMessage("it has ended, or meets nobody any more: ", sent.message());
   }
 
   arrow::Status read_places() {
@@ -234,7 +239,7 @@ class Gathering {
       if (place.machine != own_place_.machine || place.node != own_place_.node || !may_be_let_in(place)) continue;
       Descriptor connection = connect_to(place.socket);
       if (!connection) continue;
-      ARROW_RETURN_NOT_OK(send_greeting(connection.get(), rank_, place.token, own_->memory().descriptor().get()));
+      ARROW_RETURN_NOT_OK(of_rank(rank, greet(connection.get(), place.token)));
       reached.push_back(rank);
       reached_.emplace_back(rank, std::move(connection));
     }
@@ -259,7 +264,7 @@ class Gathering {
       if (!greeted.ok()) continue;
       const int rank = greeted->greeting.rank;
       if (!has_token(greeted->greeting, own_place_.token) || expected_.erase(rank) == 0) continue;
-      ARROW_RETURN_NOT_OK(send_greeting(connection.get(), rank_, own_place_.token, own_->memory().descriptor().get()));
+      ARROW_RETURN_NOT_OK(of_rank(rank, greet(connection.get(), own_place_.token)));
       return attach(rank, std::move(connection), std::move(greeted->memory));
     }
   }

@@ -20,11 +20,11 @@
 
 namespace paceline::collective {
 
-/// Where the ranks of a group leave word for each other. `get` waits until the key is there, up to the store's timeout;
-/// both throw what the store throws.
+/// Where the ranks of a group leave word for each other. `get` waits until the key is there, up to the deadline; both
+/// throw what the store throws.
 struct Bulletin {
   std::function<void(const std::string& key, const std::string& value)> set;
-  std::function<std::string(const std::string& key)> get;
+  std::function<std::string(const std::string& key, std::chrono::steady_clock::time_point deadline)> get;
 };
 
 /// Another rank of this machine.

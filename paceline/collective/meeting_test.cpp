@@ -11,6 +11,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "paceline/collective/peers.h"
 #include "paceline/core/error.h"
 
 namespace paceline::collective {
@@ -58,7 +59,7 @@ TEST(RanksByNode, HoldEveryRankOnceWithAllOfItsNodeAttached) {
 
 TEST(Meeting, ARankThatDoesNotComeIsNamed) {
   const Bulletin bulletin{.set = [](const std::string&, const std::string&) {},
-                          .get = [](const std::string& key) -> std::string {
+                          .get = [](const std::string& key, Deadline) -> std::string {
                             if (key.ends_with("/0")) return "{}";
                             throw std::runtime_error("no key within 10 ms\nlong stack");
                           }};
@@ -85,7 +86,7 @@ TEST(Meeting, ARankThatShowsItselfAndDoesNotGoOnIsNamed) {
     std::map<std::string, std::string> words{{"reached/0", "[1]"}};
     const Bulletin bulletin{.set = [&](const std::string& key, const std::string& value) { words[key] = value; },
                             .get =
-                                [&](const std::string& key) {
+                                [&](const std::string& key, Deadline) {
                                   if (words.contains(key)) return words.at(key);
                                   auto place = nlohmann::json::parse(words.at("place/" + std::to_string(rank)));
                                   place["socket"] = name;

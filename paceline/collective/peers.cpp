@@ -134,8 +134,9 @@ Loss Peers::loss_of(int rank) const {
   if (presence == Presence::here && !is_lost) return {};
   const std::vector<int> missed = ranks_of(missed_by(board_of(rank)));
   if (!missed.empty()) {
-    Loss loss{.why = "it has failed for want of " + list(missed), .missing = {}};
+    Loss loss{.why = "it has failed", .missing = {}};
     for (const int other : missed) loss.missing.push_back(name_of(other));
+    loss.why += for_want_of(loss.missing);
     return loss;
   }
   const auto why = [&] {
@@ -168,8 +169,8 @@ void Peers::fail(const std::vector<int>& missing, const std::string& what, const
   std::vector<int64_t> names;
   for (const int rank : missing) names.push_back(name_of(rank));
   throw Lost(what + " failed on rank " + std::to_string(name_of(rank_)) + " of " + std::to_string(named_) +
-                 " for want of " + list(missing) + ": " + why,
-             std::move(names));
+                 for_want_of(names) + ": " + why,
+             names);
 }
 
 // For other files of the module.
@@ -298,8 +299,7 @@ void Peers::check_missing(const std::function<bool(const Board&)>& is_there, con
   if (told != 0) fail(ranks_of(told), what, "another rank has found this out");
   if (!impatient.empty()) {
     fail(impatient, what,
-         std::string(impatient.size() == 1 ? "it waits" : "they wait") +
-             " for this rank no more (TorchConfig.timeout_s, or the group's own timeout)");
+         std::string(impatient.size() == 1 ? "it waits" : "they wait") + " for this rank no more " + kTimeLimits);
   }
   if (!left.empty()) fail(left, what, left.size() == 1 ? "it has left the group" : "they have left the group");
   if (!is_late || late.empty()) return;
@@ -309,15 +309,8 @@ void Peers::check_missing(const std::function<bool(const Board&)>& is_there, con
     if (!state.empty()) states += "; rank " + std::to_string(name_of(rank)) + "'s process " + state;
   }
   fail<PeerLate>(late, what,
-                 std::string(late.size() == 1 ? "it has" : "they have") +
-                     " not come in time (TorchConfig.timeout_s, or the group's own timeout)" + states +
+                 std::string(late.size() == 1 ? "it has" : "they have") + " not come in time " + kTimeLimits + states +
                      ". The logs of the other ranks may say what keeps them");
-}
-
-std::string Peers::list(const std::vector<int>& ranks) const {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(name_of(ranks[i]));
-  return text;
 }
 
 void Peers::miss(const std::vector<int64_t>& missing) {

@@ -27,6 +27,9 @@ namespace paceline::collective {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
+/// What bounds a wait, for errors.
+inline constexpr const char* kTimeLimits = "(TorchConfig.timeout_s, or the group's own timeout)";
+
 /// Until when a wait lasts, and after how long it fails if who is missing is stopped.
 struct WaitLimits {
   Deadline deadline;
@@ -119,7 +122,6 @@ class Peers {
                    const WaitLimits& limits, const std::string& what);
   uint64_t missed_by(const Board& board) const;
   std::vector<int> ranks_of(uint64_t bits) const;
-  std::string list(const std::vector<int>& ranks) const;
   void check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what, bool is_late) const;
   void check_stopped(const std::function<bool(const Board&)>& is_there, const std::string& what) const;
 

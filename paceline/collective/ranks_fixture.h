@@ -35,9 +35,11 @@ class MemoryBulletin {
                   changed_.notify_all();
                 },
             .get =
-                [this](const std::string& key) {
+                [this](const std::string& key, Deadline deadline) {
                   std::unique_lock lock(mutex_);
-                  changed_.wait(lock, [&] { return values_.contains(key); });
+                  if (!changed_.wait_until(lock, deadline, [&] { return values_.contains(key); })) {
+                    throw std::runtime_error("nobody has set " + key);
+                  }
                   return values_.at(key);
                 }};
   }
@@ -61,7 +63,7 @@ inline Bulletin bulletin_in(const std::string& folder) {
                 std::filesystem::rename(path + ".new", path);
               },
           .get =
-              [path_of](const std::string& key) {
+              [path_of](const std::string& key, Deadline /*deadline*/) {
                 const std::string path = path_of(key);
                 while (!std::filesystem::exists(path)) ::sched_yield();
                 std::stringstream text;

@@ -1,6 +1,7 @@
 #include "paceline/comm/backend.h"
 
 #include <algorithm>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 
 #include "paceline/comm/backend_internal.h"
@@ -77,6 +78,23 @@ std::string backends_for(c10::DeviceType device) {
     text += (text.empty() ? "\"" : ", \"") + std::string(backend.name) + "\"";
   }
   return text;
+}
+
+void BackendLife::begin(c10d::Backend* backend) {
+  const std::lock_guard lock(mutex_);
+  backend_ = backend;
+  if (is_aborted_) backend_->abort();
+}
+
+void BackendLife::end() {
+  const std::lock_guard lock(mutex_);
+  backend_ = nullptr;
+}
+
+void BackendLife::abort() {
+  const std::lock_guard lock(mutex_);
+  is_aborted_ = true;
+  if (backend_ != nullptr) backend_->abort();
 }
 
 }  // namespace paceline::comm

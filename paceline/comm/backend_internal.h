@@ -25,6 +25,7 @@ inline constexpr const char* kLoopback = "127.0.0.1";
 /// Whether a backend is still there, for who would abort it from another thread. Thread-safe.
 class BackendLife {
  public:
+  /// Aborts it at once if it was to be aborted before.
   void begin(c10d::Backend* backend);
   /// The first thing that the backend's destructor does.
   void end();
@@ -34,6 +35,7 @@ class BackendLife {
  private:
   std::mutex mutex_;
   c10d::Backend* backend_ = nullptr;
+  bool is_aborted_ = false;
 };
 
 struct BackendSettings {

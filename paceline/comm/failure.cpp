@@ -51,6 +51,17 @@ std::exception_ptr FailureReporter::as_thrown(const std::string& operation, cons
   return nullptr;
 }
 
+std::exception_ptr FailureReporter::failure_of(const std::function<void()>& body, const std::string& operation) const {
+  try {
+    body();
+  } catch (const std::exception& failure) {
+    return std::make_exception_ptr(CollectiveError(operation + " failed on rank " + std::to_string(rank_) + " of " +
+                                                       std::to_string(world_size_) + ": " + cause_of(failure),
+                                                   CollectiveCause::this_rank));
+  }
+  return nullptr;
+}
+
 void FailureReporter::throw_if_stopped(const std::string& operation) const {
   if (stopped_) fail(operation, "aborted: this rank was told to stop");
 }

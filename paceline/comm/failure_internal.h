@@ -35,6 +35,9 @@ class FailureReporter {
   void run(const std::string& operation, const std::function<void()>& body) const;
   /// What run() would throw where its body threw `failure`: for futures.
   std::exception_ptr as_thrown(const std::string& operation, const std::exception_ptr& failure) const;
+  /// What is to be thrown where `body` throws, of what this rank does for itself: nobody else is the cause. Null where
+  /// it does not.
+  std::exception_ptr failure_of(const std::function<void()>& body, const std::string& operation) const;
   /// Throws such a failure at once when this rank was told to stop.
   void throw_if_stopped(const std::string& operation) const;
 

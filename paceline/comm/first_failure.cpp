@@ -16,17 +16,6 @@ constexpr const char* kText = "text";
 
 }  // namespace
 
-std::string for_want_of(const std::vector<int64_t>& missing) {
-  std::string text;
-  for (size_t i = 0; i < missing.size(); ++i) {
-    text += (i > 0                 ? ", "
-             : missing.size() == 1 ? " for want of rank "
-                                   : " for want of ranks ") +
-            std::to_string(missing[i]);
-  }
-  return text;
-}
-
 std::string FirstFailure::encode(size_t most_bytes) const {
   std::string shown = text;
   std::vector<int64_t> ranks = missing;
@@ -54,10 +43,13 @@ std::exception_ptr FirstFailure::as_thrown() const {
 }
 
 std::exception_ptr FirstFailure::as_told(int64_t rank, int64_t world_size) const {
-  std::string told = "a collective failed on rank " + std::to_string(rank) + " of " + std::to_string(world_size) +
-                     for_want_of(missing);
+  std::vector<int64_t> others = missing;
+  const bool is_missing = std::erase(others, rank) > 0;
+  std::string told =
+      "a collective failed on rank " + std::to_string(rank) + " of " + std::to_string(world_size) + for_want_of(others);
+  if (is_missing) told += ": the others wait for this rank no more";
   told += "; the first failure of the group: " + text;
-  return FirstFailure{.missing = missing, .text = told}.as_thrown();
+  return FirstFailure{.missing = others, .text = told}.as_thrown();
 }
 
 FirstFailure first_failure_in(const std::exception_ptr& failure) {

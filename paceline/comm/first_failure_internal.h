@@ -27,12 +27,9 @@ struct FirstFailure {
   static arrow::Result<FirstFailure> decode(std::string_view word);
   /// What is thrown on the rank that has found it: PeerLost, or CollectiveError where nobody is missing.
   std::exception_ptr as_thrown() const;
-  /// What is thrown on `rank`, which has been told of it, likewise.
+  /// What is thrown on `rank`, which has been told of it, likewise; it may be one of those that are missing.
   std::exception_ptr as_told(int64_t rank, int64_t world_size) const;
 };
-
-/// " for want of ranks 3, 5", for errors; "" for nobody.
-std::string for_want_of(const std::vector<int64_t>& missing);
 
 /// What `failure` says, as it is thrown by this rank's collectives.
 FirstFailure first_failure_in(const std::exception_ptr& failure);

@@ -57,7 +57,7 @@ class HierarchicalBackend final : public c10d::Backend {
   }
   c10::intrusive_ptr<Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                                     const c10::intrusive_ptr<Options>& options) override {
-    return split_off(settings_, store, ranks, options->timeout);
+    return split_groups_.split_off(settings_, store, ranks, options->timeout);
   }
 
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
@@ -66,7 +66,8 @@ class HierarchicalBackend final : public c10d::Backend {
   }
 
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    if (tensors.size() == 1 && tensors.front().is_sparse()) {
+    TORCH_CHECK_VALUE(tensors.size() == 1, "all_reduce: wanted one tensor, got ", tensors.size());
+    if (tensors.front().is_sparse()) {
       return among_all(
           c10d::OpType::ALLREDUCE, {Collective::all_reduce}, of_its_own(fingerprint_of(Kind::all_reduce, tensors)), {},
           tensors, options.timeout,
@@ -159,6 +160,7 @@ class HierarchicalBackend final : public c10d::Backend {
   }
   WorkPointer allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                   const c10d::AllgatherOptions& options) override {
+    check_gathered(outputs, inputs, getSize());
     Tensors results = all_of(outputs);
     SharedCall call = claim(inputs, results);
     TensorLists filled = filled_by(call, outputs);
@@ -236,19 +238,19 @@ class HierarchicalBackend final : public c10d::Backend {
   WorkPointer send(Tensors& tensors, int to, int tag) override {
     SharedCall call;
     Tensors given{call.given(only("send", tensors))};
-    return message(c10d::OpType::SEND, "send", to, std::move(call),
+    return message(c10d::OpType::SEND, "send", to, tensors, std::move(call),
                    [&] { return relay_->flat()->send(given, to, tag); });
   }
   WorkPointer recv(Tensors& tensors, int from, int tag) override {
     SharedCall call;
     Tensors filled{call.filled(only("recv", tensors))};
-    return message(c10d::OpType::RECV, "recv", from, std::move(call),
+    return message(c10d::OpType::RECV, "recv", from, tensors, std::move(call),
                    [&] { return relay_->flat()->recv(filled, from, tag); });
   }
   WorkPointer recvAnysource(Tensors& tensors, int tag) override {
     SharedCall call;
     Tensors filled{call.filled(only("recv", tensors))};
-    return message(c10d::OpType::RECVANYSOURCE, "recv", -1, std::move(call),
+    return message(c10d::OpType::RECVANYSOURCE, "recv", -1, tensors, std::move(call),
                    [&] { return relay_->flat()->recvAnysource(filled, tag); });
   }
 
@@ -259,6 +261,7 @@ class HierarchicalBackend final : public c10d::Backend {
   void abort() override {
     if (!relay_->is_at_home() || !failures_->stop()) return;
     relay_->abort();
+    split_groups_.abort();
   }
 
  private:
@@ -286,19 +289,16 @@ class HierarchicalBackend final : public c10d::Backend {
       handle = progress_->begin_collective(counted);
       number = static_cast<uint64_t>(handle.number);
     }
-    return {.work = told.work,
-            .number = number,
-            .name = operation + " number " + std::to_string(number),
-            .end = [kept, told, progress = progress_, handle](std::exception_ptr failure) {
-              try {
-                if (!failure) kept->copy_back();
-              } catch (...) {
-                failure = std::current_exception();
-              }
-              kept->release();
-              if (progress != nullptr) progress->end_collective(handle, failure != nullptr);
-              told.end(failure, -1);
-            }};
+    return {
+        .work = told.work,
+        .number = number,
+        .name = operation + " number " + std::to_string(number),
+        .end = [kept, told, progress = progress_, handle, failures = failures_, operation](std::exception_ptr failure) {
+          if (!failure) failure = failures->failure_of([&] { kept->copy_back(); }, operation);
+          kept->release();
+          if (progress != nullptr) progress->end_collective(handle, failure != nullptr);
+          told.end(failure, -1);
+        }};
   }
 
   milliseconds patience(milliseconds asked) const { return asked.count() > 0 ? asked : timeout_; }
@@ -324,7 +324,8 @@ class HierarchicalBackend final : public c10d::Backend {
   }
 
   template <class Start>
-  WorkPointer message(c10d::OpType type, const char* operation, int peer, SharedCall call, const Start& start) {
+  WorkPointer message(c10d::OpType type, const char* operation, int peer, const Tensors& results, SharedCall call,
+                      const Start& start) {
     failures_->throw_if_stopped(operation);
     relay_->refuse_forks();
     WorkPointer work;
@@ -338,6 +339,7 @@ class HierarchicalBackend final : public c10d::Backend {
                               .operation = operation,
                               .peer = peer,
                               .timeout = timeout_,
+                              .results = results,
                               .relay = relay_,
                               .failures = failures_},
                              std::move(work), std::move(call));
@@ -494,6 +496,7 @@ class HierarchicalBackend final : public c10d::Backend {
   const std::shared_ptr<GroupProgress> progress_;  // null: not counted
   const std::shared_ptr<FailureReporter> failures_;
   std::atomic<uint64_t> called_ = 0;
+  SplitGroups split_groups_;
   // What a call gives is there when all its steps have ended: none that reads or writes it may begin before.
   const std::shared_ptr<MemoryInUse> in_use_ = std::make_shared<MemoryInUse>();
   const std::shared_ptr<Relay> relay_;

@@ -56,13 +56,6 @@ Fingerprint decode_call(const Words& words) {
           .shapes = words[3]};
 }
 
-// "rank 2", "ranks 2, 4".
-std::string text_of(const std::vector<int64_t>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  return text;
-}
-
 std::string new_token() {
   std::random_device random;
   std::string token;
@@ -189,7 +182,7 @@ std::vector<Descriptor> answer(const Descriptor& listener, const std::string& to
       for (size_t node = own_node + 1; node < ranks.size(); ++node) {
         if (!known[node]) late.push_back(ranks[node]);
       }
-      throw not_connected(text_of(late) + (late.size() == 1 ? " has" : " have") +
+      throw not_connected(names_of_ranks(late) + (late.size() == 1 ? " has" : " have") +
                           " not come in time (TorchConfig.timeout_s)");
     }
     for (size_t i = callers.size(); i-- > 0;) {
@@ -256,7 +249,7 @@ std::shared_ptr<Leaders> Leaders::connect(const collective::Bulletin& bulletin, 
   bulletin.set(std::to_string(node),
                nlohmann::json{{"address", address}, {"port", port_of(listener)}, {"token", token}}.dump());
   for (size_t other = 0; other < node; ++other) {
-    const auto at = nlohmann::json::parse(bulletin.get(std::to_string(other)));
+    const auto at = nlohmann::json::parse(bulletin.get(std::to_string(other), deadline));
     leaders->others_.push_back(
         {.node = other,
          .connection = call_up(Endpoint(at.at("address"), at.at("port")), at.at("token"), node, deadline)});
@@ -407,8 +400,7 @@ FirstFailure Leaders::missed(const std::vector<const Other*>& others, const std:
 
 FirstFailure Leaders::missed(std::vector<int64_t> ranks, const std::string& name, const std::string& why) const {
   FirstFailure failure{.missing = std::move(ranks), .text = {}};
-  failure.text = name + " failed on rank " + std::to_string(ranks_[node_]) + " for want of " +
-                 text_of(failure.missing) + ": " + why;
+  failure.text = name + " failed on rank " + std::to_string(ranks_[node_]) + for_want_of(failure.missing) + ": " + why;
   return failure;
 }
 

@@ -1,4 +1,4 @@
-#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -86,7 +86,7 @@ Relay::~Relay() {
     is_stopped_ = true;  // before the leader's thread takes what has not come yet
     is_ending_ = true;
   }
-  if (!is_idle) break_off("");
+  is_idle ? tell_watchers() : break_off("");
   if (is_leader()) between_->leaders->wake();  // of an idle one too
   if (worker_.joinable()) worker_.join();
   // What they end still finds all else.
@@ -231,6 +231,7 @@ void Relay::begin_alone(const std::function<void(RelayStep::Done)>& alone, const
     if (const auto alive = ends.lock()) alive->open(*gate);
   };
   try {
+    const c10::InferenceMode as_allowed_to_write;
     alone(done);
   } catch (...) {
     done(std::current_exception());
@@ -239,7 +240,7 @@ void Relay::begin_alone(const std::function<void(RelayStep::Done)>& alone, const
 
 // The leader's thread. It waits for what others say, and for Gloo, at a time.
 void Relay::work() {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_allowed_to_write;  // also tensors of a rank that was in it when it called
   std::deque<std::shared_ptr<Pending>> flying;
   Clock::time_point gone_since = Clock::time_point::max();
   while (true) {
@@ -285,9 +286,9 @@ bool Relay::may_begin(const Pending& pending) {
       return pending.is_ready;
     }
     if (!call.is_agreed_on && Clock::now() >= call.deadline) {
-      throw CollectiveError(call.call.name + " failed on rank " + std::to_string(rank_) +
-                                ": not all ranks have come in "
-                                "time (TorchConfig.timeout_s)",
+      throw CollectiveError(call.call.name + " failed on rank " + std::to_string(rank_) + " of " +
+                                std::to_string(world_size_) + ": not all ranks have come in time " +
+                                collective::kTimeLimits,
                             CollectiveCause::other_rank);
     }
   } catch (const std::exception&) {

@@ -7,6 +7,7 @@
 #include "paceline/comm/failure_internal.h"
 #include "paceline/comm/relay_internal.h"
 #include "paceline/core/error.h"
+#include "paceline/core/peer_lost.h"
 
 namespace paceline::comm {
 
@@ -159,21 +160,24 @@ void Relay::break_off(const std::string& reason) {
   ways_.down->abort(reason);
   ways_.ends->abort(reason);
   flat_.abort();
+  tell_watchers();
+  if (!is_leader()) return;
+  between_->backend.abort();
+  between_->leaders->wake();
+}
+
+void Relay::tell_watchers() {
   std::vector<std::weak_ptr<OnBroken>> watchers;
   {
     const std::lock_guard lock(broken_mutex_);
     watchers = std::exchange(watchers_, {});
   }
-  if (!watchers.empty()) {
-    call_apart([watchers = std::move(watchers), failure = broken()] {
-      for (const auto& watcher : watchers) {
-        if (const auto alive = watcher.lock()) (*alive)(failure);
-      }
-    });
-  }
-  if (!is_leader()) return;
-  between_->backend.abort();
-  between_->leaders->wake();
+  if (watchers.empty()) return;
+  call_apart([watchers = std::move(watchers), failure = broken()] {
+    for (const auto& watcher : watchers) {
+      if (const auto alive = watcher.lock()) (*alive)(failure);
+    }
+  });
 }
 
 void Relay::abort() {

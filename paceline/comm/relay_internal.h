@@ -107,8 +107,8 @@ class Relay : public std::enable_shared_from_this<Relay> {
   /// Makes what waits, here and on the other ranks, fail, and what follows.
   void abort();
 
-  /// What is to be called when the group has failed, once, in a thread apart; at once where it has. Only while what is
-  /// returned lives, and perhaps a moment longer.
+  /// What is to be called when the group has failed or ends, once, in a thread apart; at once where it has. Only while
+  /// what is returned lives, and perhaps a moment longer.
   using OnBroken = std::function<void(const std::exception_ptr& failure)>;
   [[nodiscard]] std::shared_ptr<void> when_broken(OnBroken on_broken);
   bool is_broken() const { return broken() != nullptr; }
@@ -132,6 +132,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   std::exception_ptr fail_between(const std::exception& failure, const std::string& name);
   void work();
   void break_off(const std::string& reason);
+  void tell_watchers();
   std::exception_ptr broken() const;
   std::exception_ptr failed(const std::exception_ptr& failure, const std::string& name, uint64_t late = 0);
   std::exception_ptr fail_as_told(const FirstFailure& told);

@@ -1,7 +1,9 @@
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/Allocator.h>
+#include <c10/core/InferenceMode.h>
 
 #include <c10/util/hash.h>
 #include <algorithm>
@@ -47,6 +49,12 @@ double factor_of(const c10d::ReduceOp& op) {
   const auto* const factor = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
   TORCH_CHECK_VALUE(factor != nullptr, "PREMUL_SUM has no factor");
   return factor->tensor_factor.defined() ? factor->tensor_factor.item<double>() : factor->double_factor;
+}
+
+void check_written(const at::Tensor& tensor) {
+  TORCH_CHECK_VALUE(at::has_internal_overlap(tensor) != at::MemOverlap::Yes,
+                    "a collective cannot write to a tensor of sizes ", tensor.sizes(), " and strides ",
+                    tensor.strides(), ", several values of which are in one place (as expand() makes it): clone() it");
 }
 
 bool overlap(const std::vector<MemoryRange>& some, const std::vector<MemoryRange>& others) {
@@ -107,6 +115,21 @@ void check_empty_elsewhere(const char* operation, const std::vector<std::vector<
                            int root) {
   TORCH_CHECK_VALUE(rank == root || lists.empty(), operation, ": only rank ", root, " has a list of tensors, rank ",
                     rank, " gave one too");
+}
+
+void check_gathered(const std::vector<std::vector<at::Tensor>>& outputs, const std::vector<at::Tensor>& inputs,
+                    int world_size) {
+  TORCH_CHECK_VALUE(outputs.size() == static_cast<size_t>(world_size), "all_gather: wanted a list for each of ",
+                    world_size, " ranks, got ", outputs.size());
+  for (const at::Tensor& input : inputs) check_tensor("all_gather", input);
+  for (const std::vector<at::Tensor>& list : outputs) {
+    TORCH_CHECK_VALUE(list.size() == inputs.size(), "all_gather: wanted a tensor for each of ", inputs.size(),
+                      " inputs, got ", list.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      TORCH_CHECK_VALUE(list[i].nbytes() == inputs[i].nbytes() && list[i].scalar_type() == inputs[i].scalar_type(),
+                        "all_gather: the outputs have not the sizes and types of the inputs");
+    }
+  }
 }
 
 void check_gathered(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs, int world_size) {
@@ -263,12 +286,14 @@ at::Tensor SharedCall::given(const at::Tensor& tensor) {
 }
 
 at::Tensor SharedCall::filled(at::Tensor& tensor) {
+  check_written(tensor);
   if (tensor.is_contiguous()) return kept_.emplace_back(tensor.detach());
   copies_.emplace_back(tensor.detach(), at::empty_like(tensor, at::MemoryFormat::Contiguous));
   return copies_.back().second;
 }
 
 at::Tensor SharedCall::updated(at::Tensor& tensor, bool is_result) {
+  if (is_result) check_written(tensor);
   if (tensor.is_contiguous()) return kept_.emplace_back(tensor.detach());
   at::Tensor values = tensor.detach().contiguous();
   if (is_result) copies_.emplace_back(tensor.detach(), values);
@@ -287,8 +312,13 @@ std::vector<at::Tensor> SharedCall::destinations() const {
   return all;
 }
 
+void SharedCall::results(const at::Tensor& to, const at::Tensor& from) {
+  check_written(to);
+  copies_.emplace_back(to, from);
+}
+
 void SharedCall::copy_back() {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_allowed_to_write;  // also tensors of a rank that is in it, from whatever thread
   for (auto& [to, from] : copies_) to.copy_(from);
 }
 

@@ -40,6 +40,9 @@ void check_parts_of_ranks(const char* operation, const std::vector<at::Tensor>& 
 /// Of a call that takes a list at its root only.
 void check_empty_elsewhere(const char* operation, const std::vector<std::vector<at::Tensor>>& lists, int rank,
                            int root);
+/// Of a call that gathers into lists: for each rank one, with a tensor for each input.
+void check_gathered(const std::vector<std::vector<at::Tensor>>& outputs, const std::vector<at::Tensor>& inputs,
+                    int world_size);
 /// Of a call that gathers into one tensor for each input.
 void check_gathered(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs, int world_size);
 /// Of a call that scatters what is reduced from one tensor for each output.
@@ -102,7 +105,8 @@ class SharedCall {
 
   /// Contiguous values of what is only read.
   at::Tensor given(const at::Tensor& tensor);
-  /// Contiguous memory for what is only written.
+  /// Contiguous memory for what is only written. Here and below, c10::ValueError for what is written where several of
+  /// its values are in one place.
   at::Tensor filled(at::Tensor& tensor);
   /// Contiguous values of what is read and then, where `is_result`, written.
   at::Tensor updated(at::Tensor& tensor, bool is_result);
@@ -119,7 +123,7 @@ class SharedCall {
   /// Until the end.
   void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
   /// That puts the values of `from` to `to` in the end.
-  void results(const at::Tensor& to, const at::Tensor& from) { copies_.emplace_back(to, from); }
+  void results(const at::Tensor& to, const at::Tensor& from);
   /// Puts results where the user wants them.
   void copy_back();
 

@@ -57,7 +57,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
   c10::intrusive_ptr<Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                                     const c10::intrusive_ptr<Options>& options) override {
-    return split_off(settings_, store, ranks, options->timeout);
+    return split_groups_.split_off(settings_, store, ranks, options->timeout);
   }
 
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
@@ -119,20 +119,15 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
   WorkPointer allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                   const c10d::AllgatherOptions& options) override {
+    check_gathered(outputs, inputs, getSize());
     settle(inputs);
     SharedCall call;
     std::vector<Request> requests;
     Tensors results;
-    TORCH_CHECK_VALUE(outputs.size() == static_cast<size_t>(getSize()), "all_gather: wanted a list for each of ",
-                      getSize(), " ranks, got ", outputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
-      check_tensor("all_gather", inputs[i]);
       requests.push_back(request_of(Kind::all_gather, inputs[i], patience(options.timeout)));
       requests.back().input = call.given(inputs[i]).const_data_ptr();
       for (Tensors& list : outputs) {
-        TORCH_CHECK_VALUE(i < list.size() && list[i].nbytes() == inputs[i].nbytes() &&
-                              list[i].scalar_type() == inputs[i].scalar_type(),
-                          "all_gather: the outputs have not the sizes and types of the inputs");
         requests.back().outputs.push_back(call.filled(list[i]).mutable_data_ptr());
         results.push_back(list[i]);
       }
@@ -246,6 +241,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   void abort() override {
     if (!home_.is_here() || !failures_->stop()) return;
     group_->abort();
+    split_groups_.abort();
     const std::lock_guard lock(sparse_mutex_);
     if (sparse_) sparse_->abort();
   }
@@ -320,8 +316,9 @@ class SharedMemoryBackend final : public c10d::Backend {
                .deadline = std::chrono::steady_clock::now() + timeout_,
                .keeps = kept};
     const ToldWork mail = make_told_work({getRank(), type, Collective::none, operation, std::move(results), failures_});
-    letter->on_end = [end = mail.end, kept, rank = &letter->rank](const std::exception_ptr& failure) {
-      if (!failure) kept->copy_back();
+    letter->on_end = [end = mail.end, kept, rank = &letter->rank, failures = failures_,
+                      operation](std::exception_ptr failure) {
+      if (!failure) failure = failures->failure_of([&] { kept->copy_back(); }, operation);
       end(failure, *rank);
     };
     if (type == c10d::OpType::SEND) {
@@ -417,6 +414,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   const BackendSettings settings_;
   std::chrono::milliseconds timeout_;
   std::atomic<uint64_t> called_ = 0;
+  SplitGroups split_groups_;
   const std::shared_ptr<GroupProgress> progress_;  // null: not counted
   const std::shared_ptr<FailureReporter> failures_;
   // Where results are copied to when calls that are under way have ended.
@@ -451,7 +449,10 @@ ConnectedBackend connect_shared_memory(const c10::intrusive_ptr<c10d::Store>& st
 collective::Bulletin bulletin_in(const c10::intrusive_ptr<c10d::Store>& store) {
   return {.set = [store](const std::string& key, const std::string& value) { store->set(key, value); },
           .get =
-              [store](const std::string& key) {
+              [store](const std::string& key, std::chrono::steady_clock::time_point deadline) {
+                const auto left =
+                    std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+                store->wait({key}, std::max(left, std::chrono::milliseconds(1)));
                 const std::vector<uint8_t> value = store->get(key);
                 return std::string(value.begin(), value.end());
               }};
@@ -464,9 +465,10 @@ collective::RanksByNode meet_ranks(const c10::intrusive_ptr<c10d::Store>& store,
                            settings.timeout, settings.node);
 }
 
-c10::intrusive_ptr<c10d::Backend> split_off(const BackendSettings& settings,
-                                            const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
-                                            std::chrono::milliseconds timeout) {
+c10::intrusive_ptr<c10d::Backend> SplitGroups::split_off(const BackendSettings& settings,
+                                                         const c10::intrusive_ptr<c10d::Store>& store,
+                                                         const std::vector<int>& ranks,
+                                                         std::chrono::milliseconds timeout) {
   const auto place = std::ranges::find(ranks, settings.rank);
   if (place == ranks.end()) return nullptr;
   BackendSettings own = settings;
@@ -474,8 +476,26 @@ c10::intrusive_ptr<c10d::Backend> split_off(const BackendSettings& settings,
   own.world_size = std::ssize(ranks);
   own.timeout = timeout;
   own.progress = nullptr;  // which compares all ranks
-  own.life = nullptr;
-  return connect_shared_memory(store, own).handle;
+  own.life = std::make_shared<BackendLife>();
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(lives_, [](const auto& one) { return one.expired(); });
+    lives_.push_back(own.life);
+  }
+  auto backend = connect_shared_memory(store, own).handle;
+  own.life->begin(backend.get());
+  return backend;
+}
+
+void SplitGroups::abort() {
+  std::vector<std::weak_ptr<BackendLife>> lives;
+  {
+    const std::lock_guard lock(mutex_);
+    lives = lives_;
+  }
+  for (const auto& one : lives) {
+    if (const auto life = one.lock()) life->abort();
+  }
 }
 
 Backend shared_memory_backend() {

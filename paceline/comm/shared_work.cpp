@@ -139,13 +139,7 @@ class SharedWork final : public c10d::Work {
         if (why && !failure) failure = of.failures->as_thrown(of.operation, why);
         if (--left > 0) return {};
       }
-      if (!failure && after) {
-        try {
-          after();
-        } catch (...) {
-          failure = of.failures->as_thrown(of.operation, std::current_exception());
-        }
-      }
+      if (!failure && after) failure = of.failures->failure_of(after, of.operation);
       if (progress != nullptr) progress->end_collective(handle, failure != nullptr);
       c10::intrusive_ptr<c10::ivalue::Future> asked;
       {

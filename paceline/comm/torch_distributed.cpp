@@ -26,6 +26,7 @@ c10::intrusive_ptr<c10d::Backend> make(const Backend& backend, const c10::intrus
                                                              .timeout = options.timeout,
                                                              .address = options.address,
                                                              .interfaces = options.interfaces,
+                                                             .node = options.node,
                                                              .progress = std::move(progress),
                                                              .thrown_as = ThrownAs::torch_error,
                                                              .life = life});
@@ -53,21 +54,6 @@ void abort_backends() {
   for (const auto& one : made) {
     if (const auto life = one.lock()) life->abort();
   }
-}
-
-void BackendLife::begin(c10d::Backend* backend) {
-  const std::lock_guard lock(mutex_);
-  backend_ = backend;
-}
-
-void BackendLife::end() {
-  const std::lock_guard lock(mutex_);
-  backend_ = nullptr;
-}
-
-void BackendLife::abort() {
-  const std::lock_guard lock(mutex_);
-  if (backend_ != nullptr) backend_->abort();
 }
 
 }  // namespace paceline::comm

@@ -29,6 +29,8 @@ struct BackendOptions {
   std::vector<std::string> interfaces;
   /// Where the other ranks reach this one; "": the address of the machine's name, as PyTorch's own groups have it.
   std::string address;
+  /// Ranks of other names are taken for ranks of other machines, also where they could share memory: for tests.
+  std::string node;
   /// Where collectives are counted; null for nowhere. Outlives the group.
   Progress* progress = nullptr;
 };
@@ -42,7 +44,8 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c1
 c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store,
                                                      const BackendOptions& options);
 
-/// Makes the waiting collectives of all that these have made fail, and those that follow.
+/// Makes the waiting collectives of all that these have made fail, and those that follow; also of the groups that c10d
+/// has split off from them.
 void abort_backends();
 
 }  // namespace paceline::comm

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,5 +24,15 @@ class PeerLost : public CollectiveError {
  private:
   std::vector<int64_t> ranks_;
 };
+
+/// "rank 2", "ranks 2, 4", for errors.
+std::string names_of_ranks(const std::vector<int64_t>& ranks);
+
+/// " for want of ranks 2, 4", as the errors of collectives have it; "" for nobody.
+std::string for_want_of(const std::vector<int64_t>& missing);
+
+/// The ranks for want of which a collective has failed, by the text of its error, of which Python keeps nothing else;
+/// empty where the text names none.
+std::vector<int64_t> ranks_wanted_in(std::string_view text);
 
 }  // namespace paceline

@@ -18,6 +18,7 @@
 #include "paceline/comm/torch_distributed.h"
 #include "paceline/core/config/debug_config.h"
 #include "paceline/core/error.h"
+#include "paceline/core/peer_lost.h"
 #include "paceline/core/posix/process_title.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/parallel/ddp/model_agreement.h"
@@ -54,12 +55,14 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c1
 
 c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank,
                                                      int64_t world_size, std::chrono::milliseconds timeout,
-                                                     const std::vector<std::string>& interfaces, bool counted) {
+                                                     const std::vector<std::string>& interfaces, bool counted,
+                                                     const std::string& node) {
   return comm::make_shared_memory(store, {.rank = rank,
                                           .world_size = world_size,
                                           .timeout = timeout,
                                           .interfaces = interfaces,
                                           .address = progress != nullptr ? kLoopback : "",
+                                          .node = node,
                                           .progress = counted ? progress : nullptr});
 }
 
@@ -225,11 +228,14 @@ void bind_worker(py::module_& module) {
   module.def("make_gloo", &make_gloo, py::arg("store"), py::arg("rank"), py::arg("world_size"), py::arg("timeout"),
              py::arg("interfaces"), py::arg("counted"), py::call_guard<py::gil_scoped_release>(),
              "A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks.");
-  module.def(
-      "make_shared_memory", &make_shared_memory, py::arg("store"), py::arg("rank"), py::arg("world_size"),
-      py::arg("timeout"), py::arg("interfaces"), py::arg("counted"), py::call_guard<py::gil_scoped_release>(),
-      "The backend \"paceline\", which is Gloo's where ranks are on several machines; `counted`: it is the one of "
-      "all ranks.");
+  module.def("make_shared_memory", &make_shared_memory, py::arg("store"), py::arg("rank"), py::arg("world_size"),
+             py::arg("timeout"), py::arg("interfaces"), py::arg("counted"), py::arg("node") = "",
+             py::call_guard<py::gil_scoped_release>(),
+             "The backend \"paceline\"; `counted`: it is the one of all ranks. Ranks that give other names of a `node` "
+             "are taken "
+             "for ranks of other machines.");
+  module.def("ranks_wanted_in", &ranks_wanted_in, py::arg("text"),
+             "The ranks for want of which a collective has failed, by its error's text.");
   module.def(
       "default_backend",
       [](const std::string& device) { return comm::default_backend(torch::Device(device).type()).name; },

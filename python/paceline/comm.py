@@ -1,7 +1,6 @@
 """The backend "paceline" of torch.distributed: collectives of tensors of the CPU through shared memory.
 
-Importing this module registers it. Workers of a trainer have it without that, by
-``TorchConfig(backend="paceline")`` or ``"cpu:paceline,cuda:nccl"``; other programs write::
+Importing this module registers it. Workers of a trainer have it without that, as their default; other programs write::
 
     import paceline.comm
     torch.distributed.init_process_group("paceline")
@@ -21,7 +20,27 @@ import torch.distributed as dist
 from paceline._native import native
 from paceline.train.torch._gloo import counts
 
-__all__ = []
+__all__ = ["lost_ranks"]
+
+
+def lost_ranks(error: BaseException) -> list[int]:
+    """The ranks for want of which a collective has failed.
+
+    Args:
+        error: What the collective has thrown: a ``torch.distributed.DistBackendError``.
+
+    Returns:
+        Ranks as the group counts them, in order: those that have ended, have left the group or did not come in time.
+        Empty where nobody is missing, as where the ranks' calls differ.
+
+    Example::
+
+        try:
+            torch.distributed.all_reduce(gradients)
+        except torch.distributed.DistBackendError as error:
+            left = sorted(set(range(world_size)) - set(paceline.comm.lost_ranks(error)))
+    """
+    return native.ranks_wanted_in(str(error))
 
 
 def _make(options):

@@ -18,7 +18,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataEpochOptions', 'DataEpochs', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'FunctionPool', 'FunctionProcesses', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_dataset_shard', 'add_file_system', 'all_gather', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_paths', 'check_ranks_every', 'check_run', 'checkpoint_config', 'checkpoint_requested', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'group_place', 'index_of_best', 'input_files', 'is_driver', 'limited_plan', 'make_gloo', 'make_shared_memory', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'sampled_plan', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'shuffled_plan', 'split_plan', 'split_plan_at', 'split_plan_by', 'storage_schemes', 'streaming_train_and_test', 'tensors_of', 'torch_config', 'tracker_config', 'train_and_test', 'train_loop_begins', 'validation_task_config', 'void_step', 'watch_gradient', 'without_credentials']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataEpochOptions', 'DataEpochs', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'FunctionPool', 'FunctionProcesses', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_dataset_shard', 'add_file_system', 'all_gather', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_paths', 'check_ranks_every', 'check_run', 'checkpoint_config', 'checkpoint_requested', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'group_place', 'index_of_best', 'input_files', 'is_driver', 'limited_plan', 'make_gloo', 'make_shared_memory', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'ranks_wanted_in', 'report', 'run_config', 'run_location', 'run_worker', 'sampled_plan', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'shuffled_plan', 'split_plan', 'split_plan_at', 'split_plan_by', 'storage_schemes', 'streaming_train_and_test', 'tensors_of', 'torch_config', 'tracker_config', 'train_and_test', 'train_loop_begins', 'validation_task_config', 'void_step', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -429,9 +429,9 @@ def make_gloo(store: torch.distributed.distributed_c10d.Store, rank: typing.Supp
     """
     A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks.
     """
-def make_shared_memory(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, interfaces: collections.abc.Sequence[str], counted: bool) -> torch._C._distributed_c10d.Backend:
+def make_shared_memory(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, interfaces: collections.abc.Sequence[str], counted: bool, node: str = '') -> torch._C._distributed_c10d.Backend:
     """
-    The backend "paceline", which is Gloo's where ranks are on several machines; `counted`: it is the one of all ranks.
+    The backend "paceline"; `counted`: it is the one of all ranks. Ranks that give other names of a `node` are taken for ranks of other machines.
     """
 def new_run_name(program: str) -> str:
     """
@@ -444,6 +444,10 @@ def path_in_store(arg0: str) -> str:
 def published_report(folder: str) -> tuple[int, float] | None:
     """
     The report that handed a local checkpoint over, and when; None for one that is not published.
+    """
+def ranks_wanted_in(text: str) -> list[int]:
+    """
+    The ranks for want of which a collective has failed, by its error's text.
     """
 def report(metrics: dict, checkpoint: Checkpoint | None, reduce: str, checkpoint_upload_mode: CheckpointUploadMode, delete_local_checkpoint_after_upload: bool | None, checkpoint_upload_fn: collections.abc.Callable[[Checkpoint, str], Checkpoint], checkpoint_dir_name: str, validation: dict | None) -> None:
     ...

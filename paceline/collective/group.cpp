@@ -145,8 +145,9 @@ std::shared_ptr<Operation> SharedGroup::start(Request request) {
       ++called_;
       queue_.push_back(operation);
       announce_ready();
-      // Who gives what does not fit a slot waits for all who get it.
-      if (operation->request.most_bytes(size()) > kSlotBytes) push_locked(*operation);
+      // The others may wait for this rank before its user does: for what does not fit a slot on some rank, which all
+      // have to carry out, and for what it cannot show them yet.
+      if (operation->request.may_be_large(size()) || operation->number > announced_) push_locked(*operation);
     }
   }
   if (broken) {
@@ -248,6 +249,11 @@ void SharedGroup::settle(const std::function<bool(const Request&)>& is_meant) {
     wait(last);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): who called it is told
   }
+}
+
+void SharedGroup::leave() {
+  settle();
+  peers_->leave();
 }
 
 void SharedGroup::abort(const std::string& reason) {

@@ -93,6 +93,8 @@ class SharedGroup {
   /// What is under way fails, and no thread of the group's runs any more; nothing may be called after it. A worker that
   /// calls it, by what an operation has returned, ends soon.
   void end();
+  /// Waits for all that was called, and tells the others that this rank calls nothing more. UsageError in a fork.
+  void leave();
   /// Ranks that have not come to the first operation that is not over, by their names; none where that is of a call
   /// behind `place`.
   std::vector<int64_t> awaited(uint64_t place) const;

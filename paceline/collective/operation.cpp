@@ -25,10 +25,10 @@ uint64_t Request::output_bytes(int rank) const {
   return elements * size_of(what.element);
 }
 
-uint64_t Request::most_bytes(int world_size) const {
-  uint64_t most = input_bytes(world_size);
-  for (size_t i = 0; i < outputs.size(); ++i) most = std::max(most, output_bytes(static_cast<int>(i)));
-  return most;
+bool Request::may_be_large(int world_size) const {
+  if (kind == Kind::all_to_all) return true;
+  const bool is_of_all = kind == Kind::scatter || kind == Kind::reduce_scatter;
+  return elements * size_of(what.element) * (is_of_all ? static_cast<uint64_t>(world_size) : 1) > kSlotBytes;
 }
 
 bool Request::writes_to(const void* memory, uint64_t bytes) const {

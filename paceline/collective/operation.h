@@ -56,8 +56,8 @@ struct Request {
   uint64_t input_bytes(int world_size) const;
   /// Of each of `outputs`; of all_to_all, of the one from `rank`.
   uint64_t output_bytes(int rank) const;
-  /// The largest of all that this rank gives and gets.
-  uint64_t most_bytes(int world_size) const;
+  /// Whether what one of the ranks gives may not fit a slot: the same on all ranks.
+  bool may_be_large(int world_size) const;
   bool writes_to(const void* memory, uint64_t bytes) const;
   /// Whether this one's input is, in part, what `earlier` writes.
   bool reads_results_of(const Request& earlier, int world_size) const;

@@ -103,6 +103,10 @@ Peers::~Peers() {
   const uint64_t one = 1;
   (void)!::write(stop_.get(), &one, sizeof one);
   watcher_.join();
+  leave();
+}
+
+void Peers::leave() const {
   Presence here = Presence::here;
   board().presence.compare_exchange_strong(here, Presence::left);
   for (const Member& member : members_) wake_all(member.arena->board());

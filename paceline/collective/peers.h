@@ -114,6 +114,8 @@ class Peers {
   void give_up(const std::vector<int64_t>& missing);
   /// Makes the wait that is under way here, and those of all ranks, fail, from now on. `reason`: as SharedGroup has it.
   void abort(const std::string& reason);
+  /// Tells the others that nothing new comes from this rank.
+  void leave() const;
   bool is_aborted() const { return aborted_; }
 
  private:

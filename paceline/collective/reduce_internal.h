@@ -287,17 +287,19 @@ void reduce_fractions(const Reduce& what, const Values& values) {
   }
 }
 
-// Of the sum, which wraps, the part before the point, as NCCL has it.
+// The part before the point. The sum may leave the type's range, but not that of 64 bits.
 template <class T>
 void mean_of_integers(const Values& values) {
   const auto divisor = static_cast<int64_t>(values.source_count);
+  uint64_t sums[kBlock];  // which wrap
   T block[kBlock];
   for (size_t begin = 0; begin < values.count; begin += kBlock) {
     const size_t size = block_size(values, begin);
     for (size_t source = 0; source < values.source_count; ++source) {
-      add_block<T, Sum>(static_cast<const T*>(values.sources[source]) + begin, size, source == 0, block);
+      const T* const from = static_cast<const T*>(values.sources[source]) + begin;
+      for (size_t i = 0; i < size; ++i) sums[i] = (source == 0 ? 0 : sums[i]) + static_cast<uint64_t>(from[i]);
     }
-    for (size_t i = 0; i < size; ++i) block[i] = static_cast<T>(block[i] / divisor);
+    for (size_t i = 0; i < size; ++i) block[i] = static_cast<T>(static_cast<int64_t>(sums[i]) / divisor);
     store_block<T>(values, begin, size, block);
   }
 }

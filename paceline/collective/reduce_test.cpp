@@ -169,8 +169,8 @@ TEST(Reduce, TheMeanOfIntegersHasNoFraction) {
   EXPECT_EQ(of_two<int64_t>(Element::int64, Reduction::mean, 4, 3), 3);
   EXPECT_EQ(of_two<int32_t>(Element::int32, Reduction::mean, -4, -3), -3);
   EXPECT_EQ(of_two<uint8_t>(Element::uint8, Reduction::mean, 200, 7), 103);
-  const std::vector<std::vector<int8_t>> ranks(200, {1});  // more than an int8 counts; 200 wraps to -56
-  EXPECT_EQ(reduced<int8_t>({.element = Element::int8, .reduction = Reduction::mean}, ranks).front(), 0);
+  const std::vector<std::vector<int8_t>> ranks(200, {100});  // neither their number nor their sum is an int8
+  EXPECT_EQ(reduced<int8_t>({.element = Element::int8, .reduction = Reduction::mean}, ranks).front(), 100);
 }
 
 TEST(Reduce, ComplexNumbersAreMultipliedAsSuch) {

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "paceline/comm/callback_threads_internal.h"
+#include "paceline/comm/torch_distributed.h"
 #include "paceline/core/posix/forks.h"
 #include "paceline/core/posix/thread.h"
 
@@ -19,6 +20,30 @@ class CallbackThreads {
     queue_.push_back(std::move(callback));
     if (queue_.size() <= idle_) return changed_.notify_one();
     start_thread([this] { work(); }).detach();
+  }
+
+  void call_user(std::function<void()> callback) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (is_stopped_) {
+        // Its end would need the interpreter too.
+        (void)*new std::function<void()>(std::move(callback));
+        return;
+      }
+      ++user_callbacks_;
+    }
+    call([this, callback = std::move(callback)]() mutable {
+      callback();
+      callback = nullptr;
+      const std::lock_guard lock(mutex_);
+      if (--user_callbacks_ == 0) idle_of_user_.notify_all();
+    });
+  }
+
+  void stop_user(std::chrono::milliseconds most) {
+    std::unique_lock lock(mutex_);
+    is_stopped_ = true;
+    idle_of_user_.wait_for(lock, most, [this] { return user_callbacks_ == 0; });
   }
 
  private:
@@ -42,13 +67,28 @@ class CallbackThreads {
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
   size_t idle_ = 0;
+  size_t user_callbacks_ = 0;  // that wait or run
+  std::condition_variable idle_of_user_;
+  bool is_stopped_ = false;
 };
+
+CallbackThreads& threads() {
+  static auto* const all = new PerProcess<CallbackThreads>();  // detached threads outlast the statics
+  return **all;
+}
 
 }  // namespace
 
 void call_apart(std::function<void()> callback) {
-  static auto* const threads = new PerProcess<CallbackThreads>();  // detached threads outlast the statics
-  (*threads)->call(std::move(callback));
+  threads().call(std::move(callback));
+}
+
+void call_user_apart(std::function<void()> callback) {
+  threads().call_user(std::move(callback));
+}
+
+void stop_callbacks(std::chrono::milliseconds most) {
+  threads().stop_user(most);
 }
 
 }  // namespace paceline::comm

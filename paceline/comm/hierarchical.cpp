@@ -191,7 +191,7 @@ class HierarchicalBackend final : public c10d::Backend {
     check_empty_elsewhere("scatter", inputs, getRank(), root);
     if (getRank() == root) list_of("scatter", inputs, output, getSize());
     SharedCall call = claim(all_of(inputs), outputs);
-    Tensors filled{call.filled(outputs.front())};
+    Tensors filled{byte_view(call.filled(outputs.front()))};
     TensorLists given;
     for (const Tensors& list : inputs) given.push_back(given_by(call, list));
     return among_all(
@@ -256,7 +256,7 @@ class HierarchicalBackend final : public c10d::Backend {
 
   // What was called comes to its end first, as with Gloo: others may wait for it.
   void shutdown() override {
-    if (relay_->is_at_home()) relay_->settle();
+    if (relay_->is_at_home()) relay_->leave();
   }
   void abort() override {
     if (!relay_->is_at_home() || !failures_->stop()) return;
@@ -351,9 +351,10 @@ class HierarchicalBackend final : public c10d::Backend {
     return SharedCall(in_use_->take(read, written));
   }
 
+  // Their bytes: what ranks only send each other Gloo need not know, and it lacks some types.
   static Tensors given_by(SharedCall& call, const Tensors& tensors) {
     Tensors given;
-    for (const at::Tensor& tensor : tensors) given.push_back(call.given(tensor));
+    for (const at::Tensor& tensor : tensors) given.push_back(byte_view(call.given(tensor)));
     return given;
   }
 
@@ -361,7 +362,7 @@ class HierarchicalBackend final : public c10d::Backend {
     TensorLists filled;
     for (Tensors& list : lists) {
       filled.emplace_back();
-      for (at::Tensor& tensor : list) filled.back().push_back(call.filled(tensor));
+      for (at::Tensor& tensor : list) filled.back().push_back(byte_view(call.filled(tensor)));
     }
     return filled;
   }
@@ -370,12 +371,6 @@ class HierarchicalBackend final : public c10d::Backend {
     Tensors all;
     for (const Tensors& list : lists) all.insert(all.end(), list.begin(), list.end());
     return all;
-  }
-
-  // Of a call that is carried out otherwise than others of its kind.
-  static collective::Fingerprint of_its_own(collective::Fingerprint fingerprint) {
-    fingerprint.shapes = c10::hash_combine(fingerprint.shapes, 1);
-    return fingerprint;
   }
 
   // Gloo ends the process of a rank to which more comes than it wants, and says nothing where less comes: ranks tell
@@ -388,13 +383,17 @@ class HierarchicalBackend final : public c10d::Backend {
     const CollectiveCall counted = call_of(Collective::all_to_all, {input});
     const int64_t ranks = getSize();
     const at::Tensor own = at::empty({ranks}, at::kLong), all = at::empty({ranks, ranks}, at::kLong);
-    std::ranges::copy(bytes_of_rows(input, sends, getSize()), own.mutable_data_ptr<int64_t>());
+    const std::vector<uint64_t> sent = bytes_of_rows(input, sends, getSize());
+    const std::vector<uint64_t> wanted = bytes_of_rows(output, receives, getSize());
+    std::ranges::copy(sent, own.mutable_data_ptr<int64_t>());
     RelaySteps steps = no_steps();
     steps.tell_all(own, all);
-    steps.alone([flat = relay_->flat(), output, input, receives, sends, options, own, all, rank = getRank(),
-                 wanted = bytes_of_rows(output, receives, getSize())](const RelayStep::Done& done) mutable {
+    steps.alone([flat = relay_->flat(), to = byte_view(output), from = byte_view(input),
+                 receives = std::vector<int64_t>(wanted.begin(), wanted.end()),
+                 sends = std::vector<int64_t>(sent.begin(), sent.end()), options, own, all, rank = getRank(),
+                 wanted](const RelayStep::Done& done) mutable {
       check_sent(all, wanted, rank);
-      tell_when_over(flat->alltoall_base(output, input, receives, sends, options), done);
+      tell_when_over(flat->alltoall_base(to, from, receives, sends, options), done);
     });
     return by_nodes(type, counted, fingerprint, std::move(call), std::move(steps), std::move(results), options.timeout);
   }
@@ -419,7 +418,7 @@ class HierarchicalBackend final : public c10d::Backend {
     for (const at::Tensor& tensor : tensors) check_tensor("all_reduce", tensor);
     SharedCall call = claim({}, tensors);
     RelaySteps steps = no_steps();
-    for (const at::Tensor& tensor : tensors) {
+    for (const at::Tensor& tensor : without_repeats(tensors)) {
       steps.all_reduce(reducing_of("all_reduce", tensor, options.reduceOp, call));
     }
     return by_nodes(type, call_of(Collective::all_reduce, tensors),

@@ -165,7 +165,7 @@ TEST(Leaders, StrangersHoldNobodyUp) {
   MemoryBulletin words;
   auto first = std::async(std::launch::async,
                           [&] { return Leaders::connect(words.bulletin(), 0, {0, 2}, "127.0.0.1", soon()); });
-  const auto at = nlohmann::json::parse(words.bulletin().get("0"));
+  const auto at = nlohmann::json::parse(words.bulletin().get("0", soon()));
   sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(at.at("port").get<uint16_t>()), .sin_addr = {}};
   ::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
   const Descriptor silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),

@@ -25,8 +25,8 @@ Reducing reducing_of(const char* operation, const at::Tensor& tensor, const c10d
     }
   } else if (is_mean && is_integral) {
     numbers = values.to(at::kLong);  // the sum may leave the type's range, as that of half can
-  } else if (is_mean && tensor.scalar_type() == at::kHalf) {
-    numbers = values.to(at::kFloat);
+  } else if (tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16) {
+    numbers = values.to(at::kFloat);  // as within a node: rounded once
   } else if (tensor.scalar_type() == at::kShort) {
     numbers = values.to(at::kInt);
   } else if (tensor.is_complex()) {

@@ -112,8 +112,10 @@ void Relay::refuse_forks() const {
   if (!home_.is_here()) throw UsageError("a collective was called in a fork of its rank: it is its own process's");
 }
 
-void Relay::settle() const {
+void Relay::leave() {
   for (size_t left = *unfinished_; left > 0; left = *unfinished_) unfinished_->wait(left);
+  for (const auto& way : {ways_.up, ways_.down, ways_.ends}) way->leave();
+  if (is_leader()) between_->leaders->leave(/*has_aborted=*/false);
 }
 
 void Relay::start(RelayCall what) {
@@ -310,11 +312,17 @@ void Relay::hear(const Call* flying, Clock::time_point& gone_since) {
   } else if (const auto missed = missed_alone()) {
     fail_as_told(*missed);
   } else if (flying != nullptr) {
-    const auto gone = between_->leaders->gone(flying->call.name, flying->place);
-    if (!gone) return;
-    gone_since = std::min(since, Clock::now());
-    if (Clock::now() >= gone_since + kLastWords) fail_as_told(*gone);
+    fail_after_last_words(between_->leaders->gone(flying->call.name, flying->place), since, gone_since);
+  } else if (*unfinished_ == 0) {  // ranks of this node may wait for this one, which need not come
+    fail_after_last_words(between_->leaders->crashed("a collective"), since, gone_since);
   }
+}
+
+void Relay::fail_after_last_words(const std::optional<FirstFailure>& gone, Clock::time_point since,
+                                  Clock::time_point& gone_since) {
+  if (!gone) return;
+  gone_since = std::min(since, Clock::now());
+  if (Clock::now() >= gone_since + kLastWords) fail_as_told(*gone);
 }
 
 // For want of whom what ranks carry out for themselves cannot end: a node that is done with it says so.

@@ -97,9 +97,9 @@ class Relay : public std::enable_shared_from_this<Relay> {
 
   /// UsageError in a fork.
   void start(RelayCall call);
-  /// Waits until what was started before is over, whether it ended well or not; what is told of that may still be on
-  /// its way. Nothing is started meanwhile.
-  void settle() const;
+  /// Waits until what was started before is over, whether it ended well or not (what is told of that may still be on
+  /// its way), and tells the others that this rank calls nothing more.
+  void leave();
   /// What is to be thrown for a failure that was found elsewhere, of a call of this group: all ends for it.
   /// `is_certain`: nobody can know more of it. `missing`: for want of whom, as far as is known.
   std::exception_ptr fail(const std::exception& failure, const std::string& name, bool is_certain = false,
@@ -128,6 +128,8 @@ class Relay : public std::enable_shared_from_this<Relay> {
   void end_between(Pending& pending);
   bool may_begin(const Pending& pending);
   void hear(const Call* flying, std::chrono::steady_clock::time_point& gone_since);
+  void fail_after_last_words(const std::optional<FirstFailure>& gone, std::chrono::steady_clock::time_point since,
+                             std::chrono::steady_clock::time_point& gone_since);
   std::optional<FirstFailure> missed_alone();
   std::exception_ptr fail_between(const std::exception& failure, const std::string& name);
   void work();

@@ -112,16 +112,34 @@ void RelaySteps::all_reduce(const Reducing& how) {
     step.up->root = 0;
     step.up->input = piece.const_data_ptr();
     if (is_leader()) step.up->outputs = {piece.mutable_data_ptr()};
-    step.between = [piece, op = how.between](c10d::Backend& leaders, milliseconds left) {
-      c10d::AllreduceOptions options;
-      options.reduceOp = *op;
-      options.timeout = left;
-      Tensors tensors{piece};
-      return leaders.allreduce(tensors, options);
-    };
+    const bool is_least = *how.between == c10d::ReduceOp::MIN, is_most = *how.between == c10d::ReduceOp::MAX;
+    if (piece.is_floating_point() && (is_least || is_most)) {
+      if (is_leader()) find_extreme_between(step, piece, is_most);
+    } else {
+      step.between = [piece, op = how.between](c10d::Backend& leaders, milliseconds left) {
+        c10d::AllreduceOptions options;
+        options.reduceOp = *op;
+        options.timeout = left;
+        Tensors tensors{piece};
+        return leaders.allreduce(tensors, options);
+      };
+    }
     if (how.is_mean) step.then = [piece, ranks = std::ssize(nodes_.node_of)] { divide(piece, ranks); };
     if (has_others()) step.down = broadcast_request(byte_view(piece), 0);
   }
+}
+
+// Gloo's least and largest numbers may be some where one is none.
+void RelaySteps::find_extreme_between(RelayStep& step, const at::Tensor& piece, bool is_most) const {
+  const int64_t nodes = std::ssize(nodes_.ranks);
+  const at::Tensor all = at::empty({nodes * piece.numel()}, piece.options());
+  step.between = [piece, all](c10d::Backend& leaders, milliseconds left) {
+    c10d::AllgatherOptions options;
+    options.timeout = left;
+    at::Tensor to = all, from = piece;
+    return leaders._allgather_base(to, from, options);
+  };
+  step.then = [piece, rows = all.view({nodes, -1}), is_most] { piece.copy_(is_most ? rows.amax(0) : rows.amin(0)); };
 }
 
 // Of each node, the parts of its ranks, neighbours together.

@@ -50,6 +50,7 @@ class RelaySteps {
   bool is_leader() const { return nodes_.place_of[static_cast<size_t>(rank_)] == 0; }
   bool has_others() const { return nodes_.ranks[static_cast<size_t>(node())].size() > 1; }
   void exchange(const at::Tensor& all, int64_t part);
+  void find_extreme_between(RelayStep& step, const at::Tensor& piece, bool is_most) const;
   collective::Request gather_request(collective::Kind kind, const at::Tensor& given, const at::Tensor& all) const;
   collective::Request broadcast_request(const at::Tensor& bytes, int place) const;
   RelayStep from_node(const at::Tensor& bytes, int from) const;

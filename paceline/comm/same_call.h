@@ -1,5 +1,6 @@
-// Whether all ranks make the same call: the backends do not look. Where shapes differ, one rank gets a wrong answer and
-// another hangs or aborts; where types differ, all get garbage.
+// Whether all ranks make the same call: Gloo and NCCL do not look. Where shapes differ, one rank gets a wrong answer
+// and another hangs or aborts; where types differ, all get garbage. The backend "paceline" compares kind, size and type
+// of what it is called for, but not shapes.
 //
 // For collectives that users ask for; those that Paceline makes by itself know their tensors.
 #pragma once

@@ -8,7 +8,9 @@
 #include <c10/util/hash.h>
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <torch/csrc/distributed/c10d/Types.hpp>
+#include <tuple>
 
 #include "paceline/comm/collective_call_internal.h"
 #include "paceline/comm/shared_call_internal.h"
@@ -49,6 +51,15 @@ double factor_of(const c10d::ReduceOp& op) {
   const auto* const factor = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
   TORCH_CHECK_VALUE(factor != nullptr, "PREMUL_SUM has no factor");
   return factor->tensor_factor.defined() ? factor->tensor_factor.item<double>() : factor->double_factor;
+}
+
+// Whether its memory has its values, one behind the other: those of conj() and of its imag are worked out when read.
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
+at::Tensor values_of(const at::Tensor& tensor) {
+  return tensor.detach().resolve_conj().resolve_neg().contiguous();
 }
 
 void check_written(const at::Tensor& tensor) {
@@ -217,6 +228,11 @@ collective::Fingerprint fingerprint_of(Kind kind, const std::vector<at::Tensor>&
   return print;
 }
 
+collective::Fingerprint of_its_own(collective::Fingerprint fingerprint) {
+  fingerprint.shapes = c10::hash_combine(fingerprint.shapes, 1);
+  return fingerprint;
+}
+
 Request reducing_request_of(const char* operation, Kind kind, const at::Tensor& tensor, const c10d::ReduceOp& op,
                             std::chrono::milliseconds timeout) {
   Request request = request_of(kind, tensor, timeout);
@@ -228,6 +244,17 @@ Request reducing_request_of(const char* operation, Kind kind, const at::Tensor& 
                     operation, " cannot take the ", to_string(request.what.reduction), " of ", tensor.scalar_type(),
                     " tensors");
   return request;
+}
+
+std::vector<at::Tensor> without_repeats(const std::vector<at::Tensor>& tensors) {
+  if (tensors.size() == 1) return tensors;
+  std::vector<at::Tensor> once;
+  std::set<std::tuple<const void*, std::vector<int64_t>, std::vector<int64_t>>> places;
+  for (const at::Tensor& tensor : tensors) {
+    const bool is_new = places.emplace(tensor.const_data_ptr(), tensor.sizes().vec(), tensor.strides().vec()).second;
+    if (is_new || tensor.numel() == 0) once.push_back(tensor);
+  }
+  return once;
 }
 
 std::vector<MemoryRange> ranges_of(const std::vector<at::Tensor>& tensors) {
@@ -282,27 +309,27 @@ bool MemoryInUse::is_free(const Use& wanted) const {
 }
 
 at::Tensor SharedCall::given(const at::Tensor& tensor) {
-  return kept_.emplace_back(tensor.detach().contiguous());
+  return kept_.emplace_back(values_of(tensor));
 }
 
 at::Tensor SharedCall::filled(at::Tensor& tensor) {
   check_written(tensor);
-  if (tensor.is_contiguous()) return kept_.emplace_back(tensor.detach());
-  copies_.emplace_back(tensor.detach(), at::empty_like(tensor, at::MemoryFormat::Contiguous));
+  if (is_plain(tensor)) return kept_.emplace_back(tensor.detach());
+  copies_.emplace_back(tensor.detach(), at::empty(tensor.sizes(), tensor.options()));
   return copies_.back().second;
 }
 
 at::Tensor SharedCall::updated(at::Tensor& tensor, bool is_result) {
   if (is_result) check_written(tensor);
-  if (tensor.is_contiguous()) return kept_.emplace_back(tensor.detach());
-  at::Tensor values = tensor.detach().contiguous();
+  if (is_plain(tensor)) return kept_.emplace_back(tensor.detach());
+  at::Tensor values = values_of(tensor);
   if (is_result) copies_.emplace_back(tensor.detach(), values);
   return kept_.emplace_back(std::move(values));
 }
 
 at::Tensor SharedCall::joined(const std::vector<at::Tensor>& parts) {
   std::vector<at::Tensor> flat;
-  for (const at::Tensor& part : parts) flat.push_back(part.detach().reshape({-1}));
+  for (const at::Tensor& part : parts) flat.push_back(values_of(part).view({-1}));
   return kept_.emplace_back(at::cat(flat));
 }
 

@@ -61,11 +61,16 @@ at::Tensor allocate_in(const std::shared_ptr<collective::Arena>& arena, int64_t 
 /// Of a call with these tensors, which all ranks must have alike.
 collective::Fingerprint fingerprint_of(collective::Kind kind, const std::vector<at::Tensor>& tensors,
                                        const c10d::ReduceOp* op = nullptr, int root = -1);
+/// Of a call that is carried out otherwise than others of its kind.
+collective::Fingerprint of_its_own(collective::Fingerprint fingerprint);
 /// To send elements as they are: of a type that no reduction knows, the bytes.
 collective::Request request_of(collective::Kind kind, const at::Tensor& tensor, std::chrono::milliseconds timeout);
 /// c10::ValueError where `op` is not defined for the tensor's type.
 collective::Request reducing_request_of(const char* operation, collective::Kind kind, const at::Tensor& tensor,
                                         const c10d::ReduceOp& op, std::chrono::milliseconds timeout);
+
+/// Without those that are there before: who gives a tensor twice, as a gradient of tied weights, wants it reduced once.
+std::vector<at::Tensor> without_repeats(const std::vector<at::Tensor>& tensors);
 
 /// Where the values of a tensor are, from the first byte to behind the last; what lies between them too.
 using MemoryRange = std::pair<const std::byte*, const std::byte*>;

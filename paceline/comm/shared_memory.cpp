@@ -236,7 +236,7 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   // What was called comes to its end first, as with Gloo: others may wait for it.
   void shutdown() override {
-    if (home_.is_here()) group_->settle();
+    if (home_.is_here()) group_->leave();
   }
   void abort() override {
     if (!home_.is_here() || !failures_->stop()) return;
@@ -332,7 +332,9 @@ class SharedMemoryBackend final : public c10d::Backend {
   // Gradients of embeddings. What they become on a rank is known once the others' places are: Gloo's algorithm.
   WorkPointer reduce_all_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
     failures_->throw_if_stopped("all_reduce");
+    const auto announced = announce_sparse(tensors, options);
     if (!sparse_) {
+      failures_->run("all_reduce", [&] { group_->wait(announced); });
       ConnectedBackend connected = connect_sparse_();
       const std::lock_guard lock(sparse_mutex_);
       sparse_ = std::move(connected);
@@ -341,13 +343,27 @@ class SharedMemoryBackend final : public c10d::Backend {
     return sparse_->handle->allreduce(tensors, options);
   }
 
+  // Among the calls of the group, so that another that meets it is refused.
+  std::shared_ptr<collective::Operation> announce_sparse(const Tensors& tensors,
+                                                         const c10d::AllreduceOptions& options) {
+    Request request{.kind = Kind::barrier, .number = ++called_, .timeout = patience(options.timeout)};
+    request.whole = of_its_own(fingerprint_of(Kind::all_reduce, tensors));
+    request.on_end = [sparse = sparse_](const std::exception_ptr& failure) -> std::function<void()> {
+      if (failure && sparse) sparse->abort();  // which would wait for who has called another
+      return {};
+    };
+    auto announced = group_->start(std::move(request));
+    group_->push(announced);
+    return announced;
+  }
+
   WorkPointer reduce_all(c10d::OpType type, Tensors& tensors, const c10d::AllreduceOptions& options) {
     if (tensors.size() == 1 && tensors.front().is_sparse()) return reduce_all_sparse(tensors, options);
     for (const at::Tensor& tensor : tensors) check_tensor("all_reduce", tensor);
     settle(tensors);
     SharedCall call;
     std::vector<Request> requests;
-    for (at::Tensor& tensor : tensors) {
+    for (at::Tensor& tensor : without_repeats(tensors)) {
       requests.push_back(
           reducing_request_of("all_reduce", Kind::all_reduce, tensor, options.reduceOp, patience(options.timeout)));
       const at::Tensor values = call.updated(tensor, true);

@@ -188,7 +188,7 @@ class WaitingWork final : public c10d::Work {
         asked = future_;
         changed_.notify_all();
       }
-      if (asked) call_apart([asked, results = of_.results, why = failure_] { complete(*asked, results, why); });
+      if (asked) call_user_apart([asked, results = of_.results, why = failure_] { complete(*asked, results, why); });
     }
 
    private:

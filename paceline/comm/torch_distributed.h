@@ -44,6 +44,10 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c1
 c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store,
                                                      const BackendOptions& options);
 
+/// Before the interpreter ends: waits, `most` at most, until no callbacks of futures run any more that other threads
+/// call, and lets none begin; what they hold stays.
+void stop_callbacks(std::chrono::milliseconds most);
+
 /// Makes the waiting collectives of all that these have made fail, and those that follow; also of the groups that c10d
 /// has split off from them.
 void abort_backends();

@@ -234,6 +234,9 @@ void bind_worker(py::module_& module) {
              "The backend \"paceline\"; `counted`: it is the one of all ranks. Ranks that give other names of a `node` "
              "are taken "
              "for ranks of other machines.");
+  module.def(
+      "stop_callbacks", &comm::stop_callbacks, py::arg("most"), py::call_guard<py::gil_scoped_release>(),
+      "Before the interpreter ends: waits for callbacks of futures that other threads call, and lets none begin.");
   module.def("ranks_wanted_in", &ranks_wanted_in, py::arg("text"),
              "The ranks for want of which a collective has failed, by its error's text.");
   module.def(

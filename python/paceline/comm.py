@@ -12,6 +12,8 @@ where they are, without a copy, where the environment has ``DDP_DISABLE_COMM_MEM
 in workers.
 """
 
+import atexit
+import datetime
 import os
 import sys
 
@@ -66,6 +68,7 @@ def _register():
         return "gloo" if is_ours and dist.get_backend(group) == "paceline" else name
 
     dist.ProcessGroup._get_backend_name = name_for_sharded_tensors
+    atexit.register(native.stop_callbacks, datetime.timedelta(seconds=10))
 
 
 _register()

@@ -6,6 +6,7 @@ wrong calls, after which the group goes on, many operations in flight, futures, 
 
 import datetime
 import gc
+import math
 import warnings
 
 import pytest
@@ -337,7 +338,129 @@ def numbers_that_cannot_be_are_refused(rank, group):
         assert chained.unique().tolist() == [float(WORLD**4)]
 
 
-@pytest.mark.parametrize("backend", ["gloo", "paceline"])
+def who_calls_need_not_wait_for_others_to_go_on(rank, group):
+    sent = [torch.full((2,), float(i if rank == 0 else -1)) for i in range(40)]
+    works = [dist.broadcast(one, src=0, async_op=True) for one in sent]
+    parts = [torch.full((10_000,), float(i)) for i in range(WORLD)] if rank == 0 else None
+    part, word = torch.empty(10_000), torch.zeros(1)
+    scattered = dist.scatter(part, parts, src=0, async_op=True)
+    if rank == 0:
+        dist.recv(word, 1)
+    else:
+        for work in works:
+            work.wait()
+        assert [one[0].item() for one in sent] == list(range(40))
+    if rank == 1:
+        dist.send(word, 0)
+    scattered.wait()
+    assert part.unique().tolist() == [float(rank)]
+
+
+def inference_tensors_are_tensors(rank, group):
+    with torch.inference_mode():
+        total, strided = torch.full((3,), float(rank)), torch.full((4, 3), float(rank)).t()
+        dist.all_reduce(total, dist.ReduceOp.SUM)
+        works = [dist.all_reduce(strided, async_op=True)] if dist.get_backend() == "paceline" else []
+        for work in works:
+            while not work.is_completed():
+                pass
+        objects = [None] * WORLD
+        dist.all_gather_object(objects, {"rank": rank})
+        part = torch.empty(2)
+        dist.reduce_scatter_tensor(part, torch.ones(2 * WORLD))
+        if dist.get_backend() == "paceline":
+            mean = torch.full((3,), float(rank))
+            dist.all_reduce(mean, dist.ReduceOp.AVG)
+            assert mean.tolist() == [(WORLD - 1) / 2] * 3 and strided.unique().tolist() == [sum(range(WORLD))]
+            received, sent = torch.zeros(3, 2).t(), torch.full((2, 3), float(rank))
+            work = dist.irecv(received, (rank - 1) % WORLD)
+            dist.send(sent, (rank + 1) % WORLD)
+            work.wait()
+            assert received.unique().tolist() == [float((rank - 1) % WORLD)]
+    assert total.tolist() == [sum(range(WORLD))] * 3 and part.tolist() == [WORLD] * 2
+    assert objects == [{"rank": one} for one in range(WORLD)]
+
+
+def a_tensor_given_twice_is_reduced_once(rank, group):
+    tied, other = torch.full((3,), 1.0), torch.full((2,), 2.0)
+    backend_of(group).allreduce_coalesced([tied, other, tied], dist.AllreduceCoalescedOptions()).wait()
+    assert tied.tolist() == [WORLD] * 3 and other.tolist() == [2 * WORLD] * 2
+
+
+def values_may_be_worked_out_when_read(rank, group):
+    if dist.get_backend() != "paceline":  # Gloo sends what is in memory
+        return
+    number = torch.full((2,), complex(rank, 1))
+    conjugate = number.conj()
+    backend_of(group).allreduce([conjugate], dist.AllreduceOptions()).wait()  # dist.all_reduce refuses them
+    assert conjugate.resolve_conj().tolist() == [complex(sum(range(WORLD)), -WORLD)] * 2
+    received, sent = torch.zeros(2, dtype=torch.complex64), torch.full((2,), 1j).conj()
+    dist.broadcast(sent if rank == 1 else received, src=1)
+    assert rank == 1 or received.tolist() == [-1j] * 2
+
+
+def what_is_no_number_wins(rank, group):
+    if dist.get_backend() != "paceline":
+        return
+    for operation in (dist.ReduceOp.MIN, dist.ReduceOp.MAX):
+        for one in range(WORLD):
+            values = torch.tensor([math.nan if rank == one else float(rank), float(rank)])
+            dist.all_reduce(values, operation)
+            assert math.isnan(values[0]) and values[1] == (0 if operation == dist.ReduceOp.MIN else WORLD - 1)
+
+
+def types_that_are_only_sent_may_be_any(rank, group):
+    if dist.get_backend() != "paceline":
+        return
+    for dtype in (torch.int16, torch.complex64, torch.float8_e5m2):
+        own = torch.full((2 * WORLD,), rank + 1).to(dtype)
+        lists = [torch.empty_like(own) for _ in range(WORLD)] if rank == 0 else None
+        dist.gather(own, lists, dst=0)
+        assert rank != 0 or [one[0].to(torch.complex64).real.item() for one in lists] == [1, 2, 3]
+        got = torch.empty_like(own)
+        dist.all_to_all_single(got, own)
+        assert got.to(torch.complex64).real.tolist() == [1, 1, 2, 2, 3, 3]
+        part = torch.empty(2 * WORLD).to(dtype)
+        dist.scatter(part, [own] * WORLD if rank == 2 else None, src=2)
+        assert part.to(torch.complex64).real.unique().tolist() == [3]
+
+
+def means_and_half_sums_leave_their_types(rank, group):
+    if dist.get_backend() != "paceline":
+        return
+    bytes_ = torch.full((4,), 200, dtype=torch.uint8)
+    dist.all_reduce(bytes_, dist.ReduceOp.AVG)
+    assert bytes_.tolist() == [200] * 4
+    half = torch.full((4,), (40000.0, 40000.0, -40000.0)[rank], dtype=torch.float16)
+    dist.all_reduce(half)
+    assert half.tolist() == [40000.0] * 4
+
+
+def memory_that_is_several_values_is_not_written(rank, group):
+    for call in (dist.all_reduce, lambda one: dist.broadcast(one, src=(rank + 1) % WORLD)):
+        if dist.get_backend() == "paceline":
+            with pytest.raises(ValueError, match="clone"):
+                call(torch.zeros(1).expand(4))
+
+
+def meet_on_two_nodes():
+    """The group of all ranks anew: ranks 0 and 1 on one node, rank 2 on another, as they say."""
+    import paceline.comm
+    from paceline._native import native
+
+    def make(options):
+        node = str((options.global_ranks_in_group or range(WORLD))[options.group_rank] // 2)
+        return native.make_shared_memory(
+            options.store, options.group_rank, options.group_size, options.timeout, [], counted=False, node=node
+        )
+
+    rank, store = dist.get_rank(), dist.PrefixStore("on_two_nodes", dist.distributed_c10d._get_default_store())
+    dist.destroy_process_group()
+    paceline.comm._make = make
+    dist.init_process_group("paceline", store=store, rank=rank, world_size=WORLD, timeout=datetime.timedelta(seconds=60))
+
+
+@pytest.mark.parametrize("backend", ["gloo", "paceline", "paceline on two nodes"])
 @pytest.mark.parametrize(
     "behaves",
     [
@@ -357,6 +480,14 @@ def numbers_that_cannot_be_are_refused(rank, group):
         waits_may_be_bounded,
         who_destroys_a_group_leaves_it,
         numbers_that_cannot_be_are_refused,
+        who_calls_need_not_wait_for_others_to_go_on,
+        inference_tensors_are_tensors,
+        a_tensor_given_twice_is_reduced_once,
+        values_may_be_worked_out_when_read,
+        what_is_no_number_wins,
+        types_that_are_only_sent_may_be_any,
+        means_and_half_sums_leave_their_types,
+        memory_that_is_several_values_is_not_written,
     ],
     ids=lambda behaves: behaves.__name__,
 )
@@ -366,11 +497,13 @@ def test_backends(behaves, backend, run_config):
 
     def loop():
         torch.set_num_threads(1)
+        if "nodes" in backend:
+            meet_on_two_nodes()
         behaves(train.get_context().get_world_rank(), dist.group.WORLD)
 
     TorchTrainer(
         loop,
         scaling_config=ScalingConfig(num_workers=WORLD),
-        torch_config=TorchConfig(backend=backend, timeout_s=60),
+        torch_config=TorchConfig(backend=backend.split()[0], timeout_s=60),
         run_config=run_config(),
     ).fit()

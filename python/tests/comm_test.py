@@ -1,6 +1,7 @@
 """The backend "paceline" of torch.distributed, in a trainer's workers and in programs without one."""
 
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+import paceline.comm
 import paceline.train as train
 from paceline.train import ScalingConfig
 from paceline.train.torch import TorchConfig, TorchTrainer
@@ -156,15 +158,22 @@ def waits_for_a_lost_rank(config):
     rank = train.get_context().get_world_rank()
     if rank == 1 and train.get_context().get_attempt() == 1:
         os.kill(os.getpid(), 9)
-    dist.all_reduce(torch.ones(1))
+    try:
+        dist.all_reduce(torch.ones(1))
+    except dist.DistBackendError as error:
+        pathlib.Path(config["lost"]).write_text(f"{paceline.comm.lost_ranks(error)}")
+        raise
     train.report({"attempt": train.get_context().get_attempt()})
 
 
-def test_a_rank_that_dies_ends_the_others_collectives(run_config):
+def test_a_rank_that_dies_ends_the_others_collectives(run_config, tmp_path):
+    lost = tmp_path / "lost"
     result = TorchTrainer(
         waits_for_a_lost_rank,
+        train_loop_config={"lost": str(lost)},
         scaling_config=ScalingConfig(num_workers=2),
         torch_config=TorchConfig(backend="paceline"),
         run_config=run_config(failure_config=train.FailureConfig(max_failures=1)),
     ).fit()
     assert result.metrics["attempt"] == 2
+    assert lost.read_text() == "[1]"

@@ -9,7 +9,6 @@ import pytest
 import torch
 import torch.distributed as dist
 
-import paceline.comm
 import paceline.train as train
 from paceline.train import ScalingConfig
 from paceline.train.torch import TorchConfig, TorchTrainer
@@ -161,7 +160,7 @@ def waits_for_a_lost_rank(config):
     try:
         dist.all_reduce(torch.ones(1))
     except dist.DistBackendError as error:
-        pathlib.Path(config["lost"]).write_text(f"{paceline.comm.lost_ranks(error)}")
+        pathlib.Path(config["lost"]).write_text(str(error))
         raise
     train.report({"attempt": train.get_context().get_attempt()})
 
@@ -176,4 +175,4 @@ def test_a_rank_that_dies_ends_the_others_collectives(run_config, tmp_path):
         run_config=run_config(failure_config=train.FailureConfig(max_failures=1)),
     ).fit()
     assert result.metrics["attempt"] == 2
-    assert lost.read_text() == "[1]"
+    assert "for want of rank 1" in lost.read_text() or "told to stop" in lost.read_text()  # whoever hears first

@@ -51,7 +51,8 @@ std::vector<std::vector<int>> ranks_by_node(const std::vector<std::vector<int>>&
 
 /// Meets the others of this machine. Collective. `own`: this rank's memory, or why there is none. `timeout`: for the
 /// whole meeting. `node`: ranks that give other names are taken for ranks of other machines. IOError when a rank that
-/// has shown itself does not go on, with its number.
+/// has shown itself does not go on, with its number. Throws CollectiveError of this rank when this process may not open
+/// as many files as it has to, after it has raised the soft limit (`ulimit -n`) as far as it goes.
 arrow::Result<Meeting> meet(const Bulletin& bulletin, int rank, int world_size,
                             const arrow::Result<std::shared_ptr<Arena>>& own, std::chrono::milliseconds timeout,
                             const std::string& node = "");

@@ -20,6 +20,7 @@
 #include "paceline/comm/leaders_internal.h"
 #include "paceline/core/error.h"
 #include "paceline/core/peer_lost.h"
+#include "paceline/core/posix/descriptor_limit.h"
 
 namespace paceline::comm {
 
@@ -78,6 +79,21 @@ std::string system_text() {
   return std::strerror(errno);
 }
 
+// For one more file. Where this process may not have it, no other rank is to blame.
+void make_room(int error) {
+  const arrow::Status room =
+      error == EMFILE ? reserve_descriptors(1)
+                      : arrow::Status::IOError(
+                            "all files that this machine may have open are; raise its limit (sysctl fs.file-max)");
+  if (!room.ok()) {
+    throw CollectiveError("the first ranks of the nodes cannot connect: " + room.message(), CollectiveCause::this_rank);
+  }
+}
+
+bool is_lack_of_descriptors(int error) {
+  return error == EMFILE || error == ENFILE;
+}
+
 // An address in numbers and a port, for sockets; a name too.
 class Endpoint {
  public:
@@ -95,7 +111,14 @@ class Endpoint {
   const std::string& text() const { return text_; }
   const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t size() const { return size_; }
-  Descriptor socket() const { return Descriptor(::socket(address()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+  Descriptor socket() const {
+    while (true) {
+      Descriptor made(::socket(address()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      if (made) return made;
+      if (!is_lack_of_descriptors(errno)) throw not_connected(system_text());
+      make_room(errno);
+    }
+  }
 
  private:
   const std::string text_;
@@ -111,11 +134,10 @@ int port_of(const Descriptor& listener) {
                                          : reinterpret_cast<const sockaddr_in&>(own).sin_port);
 }
 
-Descriptor listen_at(const std::string& address, size_t others) {
+Descriptor listen_at(const std::string& address) {
   const Endpoint at(address, 0);
   Descriptor listener = at.socket();
-  if (!listener || ::bind(listener.get(), at.address(), at.size()) != 0 ||
-      ::listen(listener.get(), static_cast<int>(others) + 1) != 0) {
+  if (::bind(listener.get(), at.address(), at.size()) != 0 || ::listen(listener.get(), SOMAXCONN) != 0) {
     throw not_connected("no port at " + address + ": " + system_text());
   }
   return listener;
@@ -137,7 +159,6 @@ void prepare(const Descriptor& connection) {
 
 Descriptor call_up(const Endpoint& at, const std::string& token, size_t own_node, Leaders::Deadline deadline) {
   Descriptor connection = at.socket();
-  if (!connection) throw not_connected(system_text());
   prepare(connection);
   int problem = ::connect(connection.get(), at.address(), at.size()) == 0 ? 0 : errno;
   if (problem == EINPROGRESS) {
@@ -205,7 +226,11 @@ std::vector<Descriptor> answer(const Descriptor& listener, const std::string& to
     }
     if (events.front().revents == 0) continue;
     Descriptor connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (connection) callers.push_back({std::move(connection), {}});
+    if (connection) {
+      callers.push_back({std::move(connection), {}});
+    } else if (is_lack_of_descriptors(errno)) {
+      make_room(errno);
+    }
   }
   return known;
 }
@@ -245,7 +270,7 @@ std::shared_ptr<Leaders> Leaders::connect(const collective::Bulletin& bulletin, 
                                           const std::string& address, Deadline deadline) {
   std::shared_ptr<Leaders> leaders(new Leaders(node, std::move(ranks)));
   const std::string token = new_token();
-  const Descriptor listener = listen_at(address, leaders->ranks_.size());
+  const Descriptor listener = listen_at(address);
   bulletin.set(std::to_string(node),
                nlohmann::json{{"address", address}, {"port", port_of(listener)}, {"token", token}}.dump());
   for (size_t other = 0; other < node; ++other) {

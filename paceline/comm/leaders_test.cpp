@@ -3,7 +3,10 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <functional>
 #include <future>
@@ -181,6 +184,37 @@ TEST(Leaders, StrangersHoldNobodyUp) {
   second->announce(kSum);
   second->announce_ready(1);
   wait_until(*leader, [&] { return leader->agree(1, kSum, "all_reduce number 1"); });
+}
+
+// At once, and without a word against the others. In a process of its own, whose limits are its own.
+TEST(Leaders, ALackOfDescriptorsIsNoFaultOfTheOthers) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(50);
+    MemoryBulletin words;
+    collective::Bulletin bulletin = words.bulletin();
+    Descriptor caller;
+    bulletin.set = [&](const std::string&, const std::string& value) {
+      const auto port = nlohmann::json::parse(value).at("port").get<uint16_t>();
+      sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {}};
+      ::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+      caller = Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      ::connect(caller.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+      const Descriptor lowest(::dup(STDERR_FILENO));
+      const rlimit limit{static_cast<rlim_t>(lowest.get()), static_cast<rlim_t>(lowest.get())};
+      ::setrlimit(RLIMIT_NOFILE, &limit);
+    };
+    try {
+      Leaders::connect(bulletin, 0, {0, 2}, "127.0.0.1", Steady::now() + std::chrono::hours(1));
+    } catch (const CollectiveError& error) {
+      const bool is_told = std::string(error.what()).find("ulimit -n") != std::string::npos;
+      ::_exit(is_told && error.cause() == CollectiveCause::this_rank ? 0 : 1);
+    }
+    ::_exit(2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Leaders, WhoDoesNotConnectIsNamed) {

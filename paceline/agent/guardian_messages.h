@@ -53,14 +53,16 @@ PACELINE_MESSAGE(TakeStacks, "take_stacks", PACELINE_TAKE_STACKS_FIELDS);
 PACELINE_MESSAGE(NameCrash, "name_crash", PACELINE_NAME_CRASH_FIELDS);
 
 // agent → guardian: name what these workers sample (stacks/sampler.h), and sample those that run Python from outside at
-// the same time. The descriptors are the end of a pipe, as with TakeStacks, to which lines of stacks/profile.h go, and
-// the memories of those that sample, in their order.
+// the same time; or, of the kind "off_cpu", look where all their threads wait, from outside (stacks/wait_watch.h). The
+// descriptors are the end of a pipe, as with TakeStacks, to which lines of stacks/profile.h go, and the memories of
+// those that sample, in their order.
 #define PACELINE_TAKE_PROFILES_FIELDS(FIELD)                                                  \
   FIELD(std::vector<WorkerId>, workers, {})                                                   \
   FIELD(std::vector<bool>, sampling, {}) /* of each, whether it samples */                    \
   FIELD(rpc::Strings, problems, {})      /* of each, why it does not, "" where it need not */ \
   FIELD(double, seconds, 5.0)                                                                 \
-  FIELD(double, rate, 99.0)
+  FIELD(double, rate, 99.0)                                                                   \
+  FIELD(std::string, kind, rpc::kCpuProfile)
 PACELINE_MESSAGE(TakeProfiles, "take_profiles", PACELINE_TAKE_PROFILES_FIELDS);
 
 // guardian → agent: a signal such as SIGSTOP has suspended the process, or the process has resumed.

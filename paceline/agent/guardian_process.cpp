@@ -272,8 +272,10 @@ void GuardianProcess::take_profiles(int64_t connection, rpc::Envelope& envelope)
     if (found != pids.end()) one.pid = found->second;
     if (found != pids.end() || one.memory) wanted.push_back(std::move(one));
   }
-  const auto helper =
-      fork_profile_helper(std::move(wanted), request->seconds, request->rate, std::move(envelope.descriptors.front()));
+  Descriptor output = std::move(envelope.descriptors.front());
+  const auto helper = request->kind == rpc::kOffCpuProfile
+                          ? fork_wait_helper(wanted, request->seconds, std::move(output))
+                          : fork_profile_helper(std::move(wanted), request->seconds, request->rate, std::move(output));
   if (helper.ok()) helpers_.insert(*helper);
 }
 

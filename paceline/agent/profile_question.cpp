@@ -28,6 +28,7 @@ ProfileQuestion::ProfileQuestion(boost::asio::io_context& loop, rpc::ProfileRequ
     : loop_(loop), wanted_(std::move(wanted)), host_(std::move(host)), done_(std::move(done)), deadline_(loop) {}
 
 void ProfileQuestion::start(const std::set<WorkerId>& to_ask) {
+  if (wanted_.kind == rpc::kOffCpuProfile) return take_profiles();  // from outside, whatever the workers do
   due_ = to_ask;
   for (const WorkerId worker : to_ask) {
     host_.send_to_worker(
@@ -109,7 +110,8 @@ void ProfileQuestion::take_profiles() {
       loop_, Descriptor(ends[0]), patience,
       [self = shared_from_this()](std::string lines) { self->done_({.lines = std::move(lines), .timelines = {}}); });
   collection->start();
-  TakeProfiles take{.workers = wanted_.workers, .seconds = wanted_.seconds, .rate = wanted_.rate};
+  TakeProfiles take{
+      .workers = wanted_.workers, .seconds = wanted_.seconds, .rate = wanted_.rate, .kind = wanted_.kind};
   std::vector<Descriptor> descriptors;
   descriptors.push_back(Descriptor(ends[1]));
   for (const WorkerId worker : wanted_.workers) {

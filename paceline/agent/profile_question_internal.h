@@ -1,5 +1,6 @@
 // ProfileQuestion: one question of the controller for profiles, on the agent's side. It has the workers sample
-// themselves, tells the guardian which of them do, and reads what the guardian's helper writes.
+// themselves, tells the guardian which of them do, and reads what the guardian's helper writes. Where threads wait, the
+// helper looks at from outside: for that no worker is asked.
 //
 // Threading: everything on the thread of the event loop. Held by shared_ptr, because the loop holds it too.
 #pragma once

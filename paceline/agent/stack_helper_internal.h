@@ -41,4 +41,8 @@ inline constexpr int kProfileHelperSeconds = 60;
 arrow::Result<pid_t> fork_profile_helper(std::vector<ProfiledWorker> workers, double seconds, double rate,
                                          Descriptor output);
 
+/// Forks the helper, which looks for so many seconds where the threads of the workers and of what they have started
+/// wait, with py-spy beside for those that run Python, and writes their profiles as lines to `output`.
+arrow::Result<pid_t> fork_wait_helper(const std::vector<ProfiledWorker>& workers, double seconds, Descriptor output);
+
 }  // namespace paceline::agent

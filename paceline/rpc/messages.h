@@ -196,8 +196,9 @@ PACELINE_MESSAGE(StacksRequest, "stacks_request", PACELINE_STACKS_REQUEST_FIELDS
 #define PACELINE_STACKS_REPLY_FIELDS(FIELD)
 PACELINE_MESSAGE(StacksReply, "stacks_reply", PACELINE_STACKS_REPLY_FIELDS);
 
-/// Kinds of profiles: where processor time goes; who has allocated memory; which operators ran when.
+/// Kinds of profiles: where processor time goes; where threads wait; who has allocated memory; which operators ran when.
 inline constexpr const char* kCpuProfile = "cpu";
+inline constexpr const char* kOffCpuProfile = "off_cpu";
 inline constexpr const char* kMemoryProfile = "memory";
 inline constexpr const char* kTimelineProfile = "timeline";
 
@@ -205,7 +206,7 @@ inline constexpr const char* kTimelineProfile = "timeline";
 #define PACELINE_PROFILE_REQUEST_FIELDS(FIELD)                            \
   FIELD(std::vector<WorkerId>, workers, {})                               \
   FIELD(double, seconds, 5.0)                                             \
-  FIELD(double, rate, 99.0) /* per second of a thread's processor time */ \
+  FIELD(double, rate, 99.0) /* of "cpu": per second of processor time */  \
   FIELD(std::string, kind, kCpuProfile)
 PACELINE_MESSAGE(ProfileRequest, "profile_request", PACELINE_PROFILE_REQUEST_FIELDS);
 

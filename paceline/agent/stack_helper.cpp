@@ -14,7 +14,9 @@
 #include "paceline/agent/process_tree_internal.h"
 #include "paceline/agent/stack_helper_internal.h"
 #include "paceline/core/posix/kernel_file.h"
+#include "paceline/core/posix/sealed_memory.h"
 #include "paceline/stacks/capture.h"
+#include "paceline/stacks/heap_dump.h"
 #include "paceline/stacks/python.h"
 #include "paceline/stacks/sampled_profile.h"
 #include "paceline/stacks/self_capture.h"
@@ -221,6 +223,21 @@ void tell_waits(const std::vector<std::pair<WorkerId, pid_t>>& workers, double s
   }
 }
 
+void tell_heaps(const std::vector<ProfiledWorker>& workers) {
+  ::setpriority(PRIO_PROCESS, 0, 5);
+  stacks::Symbols symbols;
+  for (const ProfiledWorker& worker : workers) {
+    if (!worker.memory) continue;
+    stacks::Profile profile{.pid = worker.pid};
+    const auto memory = SealedMemory::open(worker.memory);
+    const auto heap = memory.ok() ? stacks::parse_heap_dump(memory->bytes()) : memory.status();
+    if (heap.ok()) profile = stacks::profile_of(*heap, worker.pid, symbols);
+    if (!heap.ok()) profile.problems.push_back(heap.status().message());
+    profile.worker = worker.worker.value;
+    write_all(stacks::encode_lines({profile}));
+  }
+}
+
 // Not fork(): its handlers want locks of threads that the guardian has left behind in the driver.
 template <class Work>
 arrow::Result<pid_t> fork_helper(Descriptor output, std::vector<int> others, int limit_s, Work work) {
@@ -233,6 +250,14 @@ arrow::Result<pid_t> fork_helper(Descriptor output, std::vector<int> others, int
   keep_output(std::move(output), std::move(others));
   work();
   ::_exit(0);
+}
+
+std::vector<int> memories_of(const std::vector<ProfiledWorker>& workers) {
+  std::vector<int> memories;
+  for (const ProfiledWorker& worker : workers) {
+    if (worker.memory) memories.push_back(worker.memory.get());
+  }
+  return memories;
 }
 
 }  // namespace
@@ -249,12 +274,13 @@ arrow::Result<pid_t> fork_crash_helper(Descriptor memory, Descriptor output) {
 
 arrow::Result<pid_t> fork_profile_helper(std::vector<ProfiledWorker> workers, double seconds, double rate,
                                          Descriptor output) {
-  std::vector<int> memories;
-  for (const ProfiledWorker& worker : workers) {
-    if (worker.memory) memories.push_back(worker.memory.get());
-  }
-  return fork_helper(std::move(output), memories, static_cast<int>(std::ceil(seconds)) + kProfileHelperSeconds,
+  return fork_helper(std::move(output), memories_of(workers),
+                     static_cast<int>(std::ceil(seconds)) + kProfileHelperSeconds,
                      [&] { tell_profiles(std::move(workers), seconds, rate); });
+}
+
+arrow::Result<pid_t> fork_heap_helper(std::vector<ProfiledWorker> workers, Descriptor output) {
+  return fork_helper(std::move(output), memories_of(workers), kProfileHelperSeconds, [&] { tell_heaps(workers); });
 }
 
 arrow::Result<pid_t> fork_wait_helper(const std::vector<ProfiledWorker>& workers, double seconds, Descriptor output) {

@@ -45,4 +45,8 @@ arrow::Result<pid_t> fork_profile_helper(std::vector<ProfiledWorker> workers, do
 /// wait, with py-spy beside for those that run Python, and writes their profiles as lines to `output`.
 arrow::Result<pid_t> fork_wait_helper(const std::vector<ProfiledWorker>& workers, double seconds, Descriptor output);
 
+/// Forks the helper, which names what the heap profilers of those workers that have a memory have written there, and
+/// writes their profiles as lines to `output`.
+arrow::Result<pid_t> fork_heap_helper(std::vector<ProfiledWorker> workers, Descriptor output);
+
 }  // namespace paceline::agent

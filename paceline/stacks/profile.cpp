@@ -178,17 +178,17 @@ void add_py_spy_waits(const std::string& of_all, const std::string& of_running, 
       for (const CountedStack& stack : same->stacks) ran[functions_of(running, stack)] += stack.count;
     }
     std::vector<std::pair<const CountedStack*, int64_t>> left;
-    int64_t sum = 0;
+    double sum = 0;
     for (const CountedStack& stack : thread.stacks) {
       int64_t& less = ran[functions_of(all, stack)];
       const int64_t taken = std::min(less, stack.count);
       less -= taken;
       left.emplace_back(&stack, stack.count - taken);
-      sum += stack.count - taken;
+      sum += static_cast<double>(stack.count - taken);
     }
-    const int64_t most = thread.tid == 0 || waits.empty() ? sum : waits[thread.tid];
+    const double most = thread.tid == 0 || waits.empty() ? sum : static_cast<double>(waits[thread.tid]);
     for (const auto& [stack, count] : left) {
-      const int64_t share = sum <= most ? count : count * most / sum;
+      const int64_t share = sum <= most ? count : static_cast<int64_t>(static_cast<double>(count) * most / sum);
       if (share <= 0) continue;
       StackFrames frames;
       for (const int64_t at : stack->frames) frames.push_back(all.frames[static_cast<size_t>(at)]);

@@ -167,13 +167,13 @@ PythonRecording::PythonRecording(pid_t pid, int64_t seconds, double rate, Thread
     problem_ = kNoPySpy;
     return;
   }
-  std::vector<std::string> arguments{program_,   "record",
+  std::vector<std::string> arguments{program_,        "record",
                                      "--nonblocking", "--threads",
-                                     "--format", "raw",
-                                     "--output", "/dev/stdout",
-                                     "--rate", std::to_string(static_cast<int64_t>(rate)),
-                                     "--duration", std::to_string(seconds),
-                                     "--pid", std::to_string(pid)};
+                                     "--format",      "raw",
+                                     "--output",      "/dev/stdout",
+                                     "--rate",        std::to_string(static_cast<int64_t>(rate)),
+                                     "--duration",    std::to_string(seconds),
+                                     "--pid",         std::to_string(pid)};
   if (threads == Threads::all) arguments.emplace_back("--idle");
   RunningProgram running = start(std::move(arguments));
   py_spy_ = running.pid;

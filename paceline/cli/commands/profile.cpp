@@ -117,8 +117,8 @@ void add_profile(CLI::App& program, int& exit_code) {
     return command->add_flag_callback(flag, [settings, kind] { settings->kind = kind; }, help);
   };
   CLI::Option* const cpu = add_kind("--cpu", rpc::kCpuProfile, "Where processor time goes (the default)");
-  CLI::Option* const off_cpu = add_kind(
-      "--off-cpu", rpc::kOffCpuProfile, "Where threads wait: for data, for other ranks, for locks, for a processor");
+  CLI::Option* const off_cpu = add_kind("--off-cpu", rpc::kOffCpuProfile,
+                                        "Where threads wait: for data, for other ranks, for locks, for a processor");
   CLI::Option* const memory =
       add_kind("--memory", rpc::kMemoryProfile,
                "Who allocates memory: Python's functions by memray, where it is installed, else "

@@ -60,8 +60,8 @@ struct ThreadTime {
 ThreadTime time_of(const Profile& profile, const stacks::ThreadProfile& thread) {
   ThreadTime time;
   for (const stacks::CountedStack& stack : thread.stacks) {
-    const bool is_ready = stack.frames.size() == 1 && profile.frames[static_cast<size_t>(stack.frames[0])].function ==
-                                                          stacks::kWantsProcessor;
+    const bool is_ready = stack.frames.size() == 1 &&
+                          profile.frames[static_cast<size_t>(stack.frames[0])].function == stacks::kWantsProcessor;
     (is_ready ? time.wanted_processor : time.waited) += stack.count;
   }
   return time;
@@ -93,8 +93,8 @@ std::string thread_table(const Profile& profile) {
     const ThreadTime time = time_of(profile, thread);
     const double waits = static_cast<double>(time.waited) / profile.rate;
     const double ready = static_cast<double>(time.wanted_processor) / profile.rate;
-    table.add({"  " + thread.name, seconds_text(waits), seconds_text(ready),
-               seconds_text(profile.seconds - waits - ready)});
+    table.add(
+        {"  " + thread.name, seconds_text(waits), seconds_text(ready), seconds_text(profile.seconds - waits - ready)});
   }
   std::string text = shown > 0 ? table.text(output_columns()) : "";
   if (idle > 0) text += "  " + std::to_string(idle) + (idle > 1 ? " threads" : " thread") + " waited all the time\n";

@@ -1,7 +1,9 @@
 // profile_cost, memory_profile_cost: by how many percent a data-parallel step of the VisionTransformer of
 // examples/030_cifar10_vit is longer while `paceline profile` watches both workers, than between such profiles. They
-// are asked for as the command line asks; the environment's PROFILE_KIND says which (rpc/messages.h).
+// are asked for as the command line asks; the environment's PROFILE_KIND says which (rpc/messages.h), or "heap":
+// memory, with DebugConfig.heap_profile.
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -113,9 +115,11 @@ PACELINE_TRAIN_LOOP(train_loop);
 int main(int argc, char** argv) {
   paceline::init(argc, argv);
   const Arguments arguments = parse_arguments(argc, argv);
-  const char* const kind = std::getenv("PROFILE_KIND");
+  const char* const wanted = std::getenv("PROFILE_KIND");
+  const std::string kind = wanted == nullptr ? paceline::rpc::kCpuProfile : wanted;
+  const bool is_heap = kind == "heap";
   std::future<std::vector<Window>> windows =
-      std::async(std::launch::async, ask, arguments, kind == nullptr ? paceline::rpc::kCpuProfile : kind);
-  fit(train_loop, arguments, two_workers());
+      std::async(std::launch::async, ask, arguments, is_heap ? paceline::rpc::kMemoryProfile : kind);
+  fit(train_loop, arguments, two_workers(), /*max_failures=*/0, {.heap_profile = is_heap});
   print(windows.get(), read_rank(arguments, 0).at("steps"));
 }

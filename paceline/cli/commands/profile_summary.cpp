@@ -34,7 +34,7 @@ std::string process_line(const Profile& profile) {
   if (is_sampled(profile)) {
     char time[64];
     std::snprintf(time, sizeof time, ", %.1f s", profile.seconds);
-    line += time;
+    if (profile.seconds > 0) line += time;  // a heap is as it is
     std::snprintf(time, sizeof time, " at %.0f Hz", profile.rate);
     if (profile.rate > 0) line += time;
   }

@@ -26,8 +26,9 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
   }
   const std::string whose = wanted.rank >= 0 ? "of rank " + std::to_string(wanted.rank) : "of all ranks";
   const std::string who = wanted.who.empty() ? "the command line" : wanted.who;
-  books_.log().info(who + " asks for a " + wanted.kind + " profile " + whose + ", " +
-                    std::to_string(std::lround(seconds)) + " s");
+  const char* const article = wanted.kind == rpc::kOffCpuProfile ? " asks for an " : " asks for a ";
+  books_.log().info(who + article + wanted.kind + " profile " + whose + ", " + std::to_string(std::lround(seconds)) +
+                    " s");
   const Time now = parts_.clock.now();
   run::KeptProfile& profile = question.answers.profile;
   profile = {.name = run::profile_name(now),

@@ -22,10 +22,11 @@ def pinned_versions() -> dict[str, str]:
 
 
 def install_peers() -> None:
-    """Ray Train, Ray Data and CPU torch (with torchrun) in an environment of their own; nothing if they are there."""
+    """Ray Train, Ray Data, CPU torch (with torchrun), py-spy and memray in an environment of their own; nothing if they are there."""
     pins = pinned_versions()
     packages = [f"ray[data,default,train]=={pins['RAY_VERSION']}", f"numpy=={pins['NUMPY_VERSION']}",
-                f"pyarrow=={pins['PYARROW_VERSION']}", f"pandas=={pins['PANDAS_VERSION']}"]
+                f"pyarrow=={pins['PYARROW_VERSION']}", f"pandas=={pins['PANDAS_VERSION']}",
+                f"py-spy=={pins['PY_SPY_VERSION']}", f"memray=={pins['MEMRAY_VERSION']}"]
     torch = f"torch=={pins['TORCH_VERSION']}"
     # Its models alone: what it depends on they do not need (examples/vision/torchvision_models.py).
     torchvision = f"torchvision=={pins['TORCHVISION_VERSION']}"

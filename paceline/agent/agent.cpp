@@ -30,6 +30,7 @@
 #include "paceline/core/posix/thread.h"
 #include "paceline/rpc/sample_messages.h"
 #include "paceline/rpc/socket_channel.h"
+#include "paceline/stacks/heap_profiler.h"
 #include "paceline/stacks/profile.h"
 #include "paceline/stacks/stack.h"
 
@@ -64,7 +65,7 @@ class AgentThread final : public Agent, public ProcessHost {
   void start_process(rpc::Envelope envelope);
   bool end_held(const rpc::Envelope& envelope);
   void start_held();
-  void refuse(const rpc::Envelope& start, const std::string& error);
+  void refuse(const rpc::Envelope& start, const std::string& error, bool hopeless = false);
   void handle_guardian(rpc::Envelope envelope);
   void tell_progress(int64_t request);
   void tell_collectives(int64_t request);
@@ -201,8 +202,8 @@ void AgentThread::take_attachment(rpc::Envelope& envelope) {
   if (memory.ok()) attachment_ = *std::move(memory);
 }
 
-void AgentThread::refuse(const rpc::Envelope& start, const std::string& error) {
-  send_to_controller(rpc::pack(rpc::ProcessStartFailed{.error = error}, start.identity));
+void AgentThread::refuse(const rpc::Envelope& start, const std::string& error, bool hopeless) {
+  send_to_controller(rpc::pack(rpc::ProcessStartFailed{.error = error, .hopeless = hopeless}, start.identity));
 }
 
 void AgentThread::start_process(rpc::Envelope envelope) {
@@ -216,6 +217,10 @@ void AgentThread::start_process(rpc::Envelope envelope) {
   if (settings->inherit) settings->environment.merge(own_environment());
   // c10d's reducer takes its buckets from memory that the backend shares, if it is told so before it is first used.
   settings->environment.try_emplace("DDP_DISABLE_COMM_MEM", "0");
+  if (settings->heap_profile) {
+    const arrow::Status status = stacks::preload_heap_profiler(settings->environment);
+    if (!status.ok()) return refuse(envelope, status.message(), /*hopeless=*/true);
+  }
   packages_.put_before(*settings);
   if (!options_.program.empty()) settings->arguments = options_.program;
   if (!options_.directory.empty()) settings->directory = options_.directory;

@@ -53,14 +53,18 @@ PACELINE_MESSAGE(TakeStacks, "take_stacks", PACELINE_TAKE_STACKS_FIELDS);
 PACELINE_MESSAGE(NameCrash, "name_crash", PACELINE_NAME_CRASH_FIELDS);
 
 // agent → guardian: name what these workers sample (stacks/sampler.h), and sample those that run Python from outside at
-// the same time. The descriptors are the end of a pipe, as with TakeStacks, to which lines of stacks/profile.h go, and
-// the memories of those that sample, in their order.
+// the same time; or, of the kind "off_cpu", look where all their threads wait, from outside (stacks/wait_watch.h); or,
+// of the kind "memory", name what their heap profilers have written (stacks/heap_dump.h). The descriptors are the
+// memories of those that sample, in their order, and, of the last message, the end of a pipe, as with TakeStacks, to
+// which lines of stacks/profile.h go. A message has few descriptors: many workers take several.
 #define PACELINE_TAKE_PROFILES_FIELDS(FIELD)                                                  \
   FIELD(std::vector<WorkerId>, workers, {})                                                   \
   FIELD(std::vector<bool>, sampling, {}) /* of each, whether it samples */                    \
   FIELD(rpc::Strings, problems, {})      /* of each, why it does not, "" where it need not */ \
   FIELD(double, seconds, 5.0)                                                                 \
-  FIELD(double, rate, 99.0)
+  FIELD(double, rate, 99.0)                                                                   \
+  FIELD(std::string, kind, rpc::kCpuProfile)                                                  \
+  FIELD(bool, is_last, true) /* or the rest follows at once */
 PACELINE_MESSAGE(TakeProfiles, "take_profiles", PACELINE_TAKE_PROFILES_FIELDS);
 
 // guardian → agent: a signal such as SIGSTOP has suspended the process, or the process has resumed.

@@ -102,6 +102,7 @@ class GuardianProcess {
   std::map<int64_t, rpc::Leftovers> leftovers_;  // by connection; outlives it, because it ends before the driver does
   std::map<pid_t, Child> running_;
   std::set<pid_t> helpers_;
+  std::map<int64_t, std::vector<ProfiledWorker>> profiled_;  // by connection, of whom more is to come
   ForkServers fork_servers_{[this](const ForkOrder& order, arrow::Result<SpawnedProcess> process) {
     tell_started(order, std::move(process));
   }};
@@ -174,6 +175,7 @@ void GuardianProcess::receive(int64_t id) {
 
 void GuardianProcess::close(int64_t id) {
   connections_.erase(id);
+  profiled_.erase(id);
   for (auto& [pid, child] : running_) {
     if (child.connection == id) kill_tree(pid, child);
   }
@@ -255,13 +257,18 @@ void GuardianProcess::take_stacks(int64_t connection, rpc::Envelope& envelope) {
 // As take_stacks(); a worker that has ended meanwhile may have left samples.
 void GuardianProcess::take_profiles(int64_t connection, rpc::Envelope& envelope) {
   const auto request = rpc::unpack<TakeProfiles>(envelope);
-  if (!request.ok() || envelope.descriptors.empty()) return;
+  if (!request.ok() || (request->is_last && envelope.descriptors.empty())) return;
+  Descriptor output;
+  if (request->is_last) {
+    output = std::move(envelope.descriptors.back());
+    envelope.descriptors.pop_back();
+  }
   std::map<WorkerId, pid_t> pids;
   for (const auto& [pid, child] : running_) {
     if (child.connection == connection) pids[child.identity.worker] = pid;
   }
-  std::vector<ProfiledWorker> wanted;
-  auto memory = envelope.descriptors.begin() + 1;
+  std::vector<ProfiledWorker>& wanted = profiled_[connection];
+  auto memory = envelope.descriptors.begin();
   for (size_t i = 0; i < request->workers.size(); ++i) {
     ProfiledWorker one{.worker = request->workers[i]};
     if (i < request->sampling.size() && request->sampling[i] && memory != envelope.descriptors.end()) {
@@ -272,8 +279,13 @@ void GuardianProcess::take_profiles(int64_t connection, rpc::Envelope& envelope)
     if (found != pids.end()) one.pid = found->second;
     if (found != pids.end() || one.memory) wanted.push_back(std::move(one));
   }
-  const auto helper =
-      fork_profile_helper(std::move(wanted), request->seconds, request->rate, std::move(envelope.descriptors.front()));
+  if (!request->is_last) return;
+  std::vector<ProfiledWorker> all = std::exchange(wanted, {});
+  profiled_.erase(connection);
+  const auto helper = request->kind == rpc::kMemoryProfile ? fork_heap_helper(std::move(all), std::move(output))
+                      : request->kind == rpc::kOffCpuProfile
+                          ? fork_wait_helper(all, request->seconds, std::move(output))
+                          : fork_profile_helper(std::move(all), request->seconds, request->rate, std::move(output));
   if (helper.ok()) helpers_.insert(*helper);
 }
 

@@ -11,6 +11,8 @@
 #include "paceline/agent/stack_helper_internal.h"
 #include "paceline/core/bytes_text.h"
 #include "paceline/core/posix/sealed_memory.h"
+#include "paceline/rpc/channel.h"
+#include "paceline/stacks/heap_dump.h"
 #include "paceline/stacks/profile.h"
 
 namespace paceline::agent {
@@ -28,6 +30,7 @@ ProfileQuestion::ProfileQuestion(boost::asio::io_context& loop, rpc::ProfileRequ
     : loop_(loop), wanted_(std::move(wanted)), host_(std::move(host)), done_(std::move(done)), deadline_(loop) {}
 
 void ProfileQuestion::start(const std::set<WorkerId>& to_ask) {
+  if (wanted_.kind == rpc::kOffCpuProfile) return take_profiles();  // from outside, whatever the workers do
   due_ = to_ask;
   for (const WorkerId worker : to_ask) {
     host_.send_to_worker(
@@ -49,7 +52,7 @@ void ProfileQuestion::take(WorkerId worker, rpc::Envelope& sampling) {
   if (is_taking_ || due_.erase(worker) == 0) return;
   const auto said = rpc::unpack<rpc::Sampling>(sampling).ValueOr(rpc::Sampling{});
   if (!sampling.descriptors.empty() && wanted_.kind != rpc::kCpuProfile) {
-    take_own(worker, sampling.descriptors.front());
+    take_own(worker, std::move(sampling.descriptors.front()));
   } else if (!sampling.descriptors.empty()) {
     memories_[worker] = std::move(sampling.descriptors.front());
   } else {
@@ -59,13 +62,17 @@ void ProfileQuestion::take(WorkerId worker, rpc::Envelope& sampling) {
 }
 
 // A profile that the worker has made itself.
-void ProfileQuestion::take_own(WorkerId worker, const Descriptor& memory) {
+void ProfileQuestion::take_own(WorkerId worker, Descriptor memory) {
   const auto read = SealedMemory::open(memory);
   if (!read.ok()) {
     problems_[worker] = read.status().message();
     return;
   }
   const std::string_view bytes = read->bytes();
+  if (stacks::is_heap_dump(bytes)) {  // which the helper names
+    memories_[worker] = std::move(memory);
+    return;
+  }
   const size_t end = std::min(bytes.find('\n'), bytes.size());
   stacks::Profiles profiles = stacks::decode_profiles(std::string(bytes.substr(0, end)) + "\n");
   std::string timeline(end < bytes.size() ? bytes.substr(end + 1) : "");
@@ -96,31 +103,48 @@ void ProfileQuestion::finish() {
   for (const auto& [worker, problem] : problems_) {
     found_.lines += stacks::encode_lines({stacks::Profile{.worker = worker.value, .problems = {problem}}});
   }
-  done_(std::move(found_));
+  memories_.empty() ? done_(std::move(found_)) : take_profiles();
 }
 
 void ProfileQuestion::take_profiles() {
   is_taking_ = true;
   deadline_.cancel();
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return done_({});
+  if (::pipe2(ends, O_CLOEXEC) != 0) return done_(std::move(found_));
   const auto patience = std::chrono::seconds(static_cast<int>(std::ceil(wanted_.seconds)) + kProfileHelperSeconds + 5);
-  const auto collection = std::make_shared<StackCollection>(
-      loop_, Descriptor(ends[0]), patience,
-      [self = shared_from_this()](std::string lines) { self->done_({.lines = std::move(lines), .timelines = {}}); });
+  const auto collection = std::make_shared<StackCollection>(loop_, Descriptor(ends[0]), patience,
+                                                            [self = shared_from_this()](std::string lines) {
+                                                              self->found_.lines += lines;
+                                                              self->done_(std::move(self->found_));
+                                                            });
   collection->start();
-  TakeProfiles take{.workers = wanted_.workers, .seconds = wanted_.seconds, .rate = wanted_.rate};
+  send_to_guardian(Descriptor(ends[1]));
+}
+
+// In messages of as many workers as have room for their memories, and the last for the pipe.
+void ProfileQuestion::send_to_guardian(Descriptor pipe) {
+  const auto begin = [this] {
+    return TakeProfiles{.seconds = wanted_.seconds, .rate = wanted_.rate, .kind = wanted_.kind, .is_last = false};
+  };
+  TakeProfiles take = begin();
   std::vector<Descriptor> descriptors;
-  descriptors.push_back(Descriptor(ends[1]));
+  const auto send = [&] {
+    rpc::Envelope envelope = rpc::pack(take);
+    envelope.descriptors = std::exchange(descriptors, {});
+    host_.send_to_guardian(std::move(envelope));
+    take = begin();
+  };
   for (const WorkerId worker : wanted_.workers) {
+    if (descriptors.size() + 1 == rpc::kMaxDescriptors) send();
     const auto memory = memories_.find(worker);
+    take.workers.push_back(worker);
     take.sampling.push_back(memory != memories_.end());
     take.problems.push_back(problems_[worker]);
     if (memory != memories_.end()) descriptors.push_back(std::move(memory->second));
   }
-  rpc::Envelope envelope = rpc::pack(take);
-  envelope.descriptors = std::move(descriptors);
-  host_.send_to_guardian(std::move(envelope));
+  take.is_last = true;
+  descriptors.push_back(std::move(pipe));
+  send();
 }
 
 }  // namespace paceline::agent

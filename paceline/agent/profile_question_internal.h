@@ -1,5 +1,6 @@
 // ProfileQuestion: one question of the controller for profiles, on the agent's side. It has the workers sample
-// themselves, tells the guardian which of them do, and reads what the guardian's helper writes.
+// themselves, tells the guardian which of them do, and reads what the guardian's helper writes. Where threads wait, the
+// helper looks at from outside: for that no worker is asked. What a heap profiler has written, the helper names.
 //
 // Threading: everything on the thread of the event loop. Held by shared_ptr, because the loop holds it too.
 #pragma once
@@ -43,7 +44,8 @@ class ProfileQuestion : public std::enable_shared_from_this<ProfileQuestion> {
  private:
   void finish();
   void take_profiles();
-  void take_own(WorkerId worker, const Descriptor& memory);
+  void send_to_guardian(Descriptor pipe);
+  void take_own(WorkerId worker, Descriptor memory);
 
   boost::asio::io_context& loop_;
   const rpc::ProfileRequest wanted_;

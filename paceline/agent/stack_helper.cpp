@@ -14,11 +14,14 @@
 #include "paceline/agent/process_tree_internal.h"
 #include "paceline/agent/stack_helper_internal.h"
 #include "paceline/core/posix/kernel_file.h"
+#include "paceline/core/posix/sealed_memory.h"
 #include "paceline/stacks/capture.h"
+#include "paceline/stacks/heap_dump.h"
 #include "paceline/stacks/python.h"
 #include "paceline/stacks/sampled_profile.h"
 #include "paceline/stacks/self_capture.h"
 #include "paceline/stacks/symbols.h"
+#include "paceline/stacks/wait_watch.h"
 
 namespace paceline::agent {
 namespace {
@@ -100,6 +103,19 @@ std::string why_no_sampler(pid_t pid) {
          std::to_string(pid) + "`";
 }
 
+// For what naming takes once everything has been seen.
+constexpr std::chrono::seconds kLate{5};
+
+std::chrono::milliseconds until(std::chrono::steady_clock::time_point deadline) {
+  const auto left = deadline - std::chrono::steady_clock::now();
+  return std::chrono::ceil<std::chrono::milliseconds>(std::max(left, left.zero()));
+}
+
+std::chrono::steady_clock::time_point from_now(double seconds) {
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 std::vector<ProfiledProcess> begin_profiles(std::vector<ProfiledWorker> workers, double seconds, double rate) {
   std::vector<ProfiledProcess> processes;
   for (ProfiledWorker& worker : workers) {
@@ -127,10 +143,8 @@ std::vector<ProfiledProcess> begin_profiles(std::vector<ProfiledWorker> workers,
 
 // Those that sample do so already; nothing is unwound before they have ended, so as not to be in their way.
 void tell_profiles(std::vector<ProfiledWorker> workers, double seconds, double rate) {
-  constexpr std::chrono::seconds kLate{5};
   ::setpriority(PRIO_PROCESS, 0, 5);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                          std::chrono::duration<double>(seconds));
+  const auto end = from_now(seconds);
   std::vector<ProfiledProcess> processes = begin_profiles(std::move(workers), seconds, rate);
   for (ProfiledProcess& process : processes) {
     if (process.samples && !process.samples->wait_until(end + kLate)) {
@@ -147,12 +161,79 @@ void tell_profiles(std::vector<ProfiledWorker> workers, double seconds, double r
     profile.worker = process.worker.value;
     if (!process.problem.empty()) profile.problems.insert(profile.problems.begin(), process.problem);
     if (process.python) {
-      const auto patience = end + kLate - std::chrono::steady_clock::now();
-      const stacks::PythonStacks python =
-          process.python->finish(std::chrono::ceil<std::chrono::milliseconds>(std::max(patience, patience.zero())));
+      const stacks::PythonStacks python = process.python->finish(until(end + kLate));
       stacks::add_py_spy(python.text, profile);
       python.problem.empty() ? profile.ways.emplace_back("py-spy") : profile.problems.emplace_back(python.problem);
     }
+    write_all(stacks::encode_lines({profile}));
+  }
+}
+
+// A process whose threads' waits are looked at: its place among the watches, and the two recordings of Python, whose
+// difference is where it waits.
+struct WaitingProcess {
+  WorkerId worker;
+  pid_t pid = 0;
+  std::optional<size_t> watch;
+  std::optional<stacks::PythonRecording> all, running;
+  std::string problem;
+};
+
+void add_python(WaitingProcess& process, std::chrono::steady_clock::time_point deadline, stacks::Profile& profile) {
+  const stacks::PythonStacks all = process.all->finish(until(deadline));
+  const stacks::PythonStacks running = process.running->finish(until(deadline));
+  const std::string& problem = all.problem.empty() ? running.problem : all.problem;
+  if (!problem.empty()) return profile.problems.push_back(problem);
+  stacks::add_py_spy_waits(all.text, running.text, profile);
+  profile.ways.emplace_back("py-spy");
+}
+
+void tell_waits(const std::vector<std::pair<WorkerId, pid_t>>& workers, double seconds) {
+  constexpr size_t kMostStacks = 8192;  // of all together, as of a sampler
+  constexpr size_t kFewestStacks = 256;
+  std::vector<stacks::WaitWatch> watches;
+  std::vector<WaitingProcess> processes;
+  for (const auto& [worker, pid] : workers) {
+    WaitingProcess process{.worker = worker, .pid = pid};
+    auto watch = stacks::WaitWatch::begin(pid, std::max(kMostStacks / workers.size(), kFewestStacks));
+    if (watch.ok()) {
+      process.watch = watches.size();
+      watches.push_back(*std::move(watch));
+    } else {
+      process.problem = watch.status().message();
+    }
+    if (process.watch && stacks::runs_python(read_kernel_file("/proc/" + std::to_string(pid) + "/maps"))) {
+      const int64_t whole = std::max<int64_t>(1, std::llround(seconds));
+      process.all.emplace(pid, whole, stacks::kWaitRate, stacks::PythonRecording::Threads::all);
+      process.running.emplace(pid, whole, stacks::kWaitRate);
+    }
+    processes.push_back(std::move(process));
+  }
+  const auto end = from_now(seconds);
+  stacks::look_for(watches, std::chrono::duration<double>(seconds));
+  ::setpriority(PRIO_PROCESS, 0, 5);  // it looked in time, which it need not name in
+  stacks::Symbols symbols;
+  for (WaitingProcess& process : processes) {
+    stacks::Profile profile{.pid = process.pid, .rate = stacks::kWaitRate, .seconds = seconds};
+    if (process.watch) profile = watches[*process.watch].profile(symbols);
+    profile.worker = process.worker.value;
+    if (!process.problem.empty()) profile.problems.push_back(process.problem);
+    if (process.all) add_python(process, end + kLate, profile);
+    write_all(stacks::encode_lines({profile}));
+  }
+}
+
+void tell_heaps(const std::vector<ProfiledWorker>& workers) {
+  ::setpriority(PRIO_PROCESS, 0, 5);
+  stacks::Symbols symbols;
+  for (const ProfiledWorker& worker : workers) {
+    if (!worker.memory) continue;
+    stacks::Profile profile{.pid = worker.pid};
+    const auto memory = SealedMemory::open(worker.memory);
+    const auto heap = memory.ok() ? stacks::parse_heap_dump(memory->bytes()) : memory.status();
+    if (heap.ok()) profile = stacks::profile_of(*heap, worker.pid, symbols);
+    if (!heap.ok()) profile.problems.push_back(heap.status().message());
+    profile.worker = worker.worker.value;
     write_all(stacks::encode_lines({profile}));
   }
 }
@@ -171,6 +252,14 @@ arrow::Result<pid_t> fork_helper(Descriptor output, std::vector<int> others, int
   ::_exit(0);
 }
 
+std::vector<int> memories_of(const std::vector<ProfiledWorker>& workers) {
+  std::vector<int> memories;
+  for (const ProfiledWorker& worker : workers) {
+    if (worker.memory) memories.push_back(worker.memory.get());
+  }
+  return memories;
+}
+
 }  // namespace
 
 arrow::Result<pid_t> fork_stack_helper(const std::vector<std::pair<WorkerId, pid_t>>& workers, Descriptor output) {
@@ -185,12 +274,21 @@ arrow::Result<pid_t> fork_crash_helper(Descriptor memory, Descriptor output) {
 
 arrow::Result<pid_t> fork_profile_helper(std::vector<ProfiledWorker> workers, double seconds, double rate,
                                          Descriptor output) {
-  std::vector<int> memories;
-  for (const ProfiledWorker& worker : workers) {
-    if (worker.memory) memories.push_back(worker.memory.get());
-  }
-  return fork_helper(std::move(output), memories, static_cast<int>(std::ceil(seconds)) + kProfileHelperSeconds,
+  return fork_helper(std::move(output), memories_of(workers),
+                     static_cast<int>(std::ceil(seconds)) + kProfileHelperSeconds,
                      [&] { tell_profiles(std::move(workers), seconds, rate); });
+}
+
+arrow::Result<pid_t> fork_heap_helper(std::vector<ProfiledWorker> workers, Descriptor output) {
+  return fork_helper(std::move(output), memories_of(workers), kProfileHelperSeconds, [&] { tell_heaps(workers); });
+}
+
+arrow::Result<pid_t> fork_wait_helper(const std::vector<ProfiledWorker>& workers, double seconds, Descriptor output) {
+  return fork_helper(std::move(output), {}, static_cast<int>(std::ceil(seconds)) + kProfileHelperSeconds, [&] {
+    std::vector<std::pair<WorkerId, pid_t>> wanted;
+    for (const ProfiledWorker& worker : workers) wanted.emplace_back(worker.worker, worker.pid);
+    tell_waits(with_children(std::move(wanted)), seconds);
+  });
 }
 
 }  // namespace paceline::agent

@@ -41,4 +41,12 @@ inline constexpr int kProfileHelperSeconds = 60;
 arrow::Result<pid_t> fork_profile_helper(std::vector<ProfiledWorker> workers, double seconds, double rate,
                                          Descriptor output);
 
+/// Forks the helper, which looks for so many seconds where the threads of the workers and of what they have started
+/// wait, with py-spy beside for those that run Python, and writes their profiles as lines to `output`.
+arrow::Result<pid_t> fork_wait_helper(const std::vector<ProfiledWorker>& workers, double seconds, Descriptor output);
+
+/// Forks the helper, which names what the heap profilers of those workers that have a memory have written there, and
+/// writes their profiles as lines to `output`.
+arrow::Result<pid_t> fork_heap_helper(std::vector<ProfiledWorker> workers, Descriptor output);
+
 }  // namespace paceline::agent

@@ -243,6 +243,59 @@ TEST_F(LiveRunTest, ItsTimeIsProfiledWhileItTrains) {
   EXPECT_THAT(after.output, HasSubstr("no worker lives"));
 }
 
+// More than there is room for in one message to the guardian, which gets memory from each.
+TEST_F(LiveRunTest, AllRanksOfANodeAreProfiledTogether) {
+  constexpr int kRanks = 9;
+  request_.scaling_config.num_workers = kRanks;
+  std::future<void> user;
+  callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    if (metrics[0].get<int64_t>("step") != 2) return;
+    user = std::async(std::launch::async, [&] {
+      const std::shared_ptr<void> end(nullptr, [this](void*) { stop_.stop(); });  // whatever is thrown
+      for (const std::string kind : {"cpu", "off-cpu"}) {
+        const Outcome all = run_program("profile --json --seconds 1 --" + kind + " " + folder_.path());
+        EXPECT_EQ(all.exit_code, kDone) << all.output;
+        const Json said = Json::parse(all.output);
+        EXPECT_EQ(said.at("profiles").size(), size_t{kRanks}) << all.output;
+        for (int rank = 0; rank < kRanks; ++rank) {
+          EXPECT_EQ(said.at("profiles").at(static_cast<size_t>(rank)).at("rank"), rank);
+          EXPECT_EQ(said.at("profiles").at(static_cast<size_t>(rank)).at("problems"), Json::array());
+        }
+      }
+    });
+  };
+  run({{"reports", 1'000'000}, {"step_ms", 10}});
+  ASSERT_TRUE(user.valid());
+  user.get();
+}
+
+TEST_F(LiveRunTest, WhereItsThreadsWaitIsShownEvenWhenTheyAreStopped) {
+  std::future<void> user;
+  callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    if (metrics[0].get<int64_t>("step") != 2) return;
+    user = std::async(std::launch::async, [&] {
+      const std::shared_ptr<void> end(nullptr, [this](void*) { stop_.stop(); });  // whatever is thrown
+      const std::string folded = folder_ / "waits.folded";
+      const Outcome waits = run_program("profile --off-cpu --seconds 1 --rank 0 -o " + folded + " " + folder_.path());
+      EXPECT_EQ(waits.exit_code, kDone) << waits.output;
+      EXPECT_THAT(waits.output,
+                  AllOf(HasSubstr(" at 49 Hz: "), HasSubstr("WANTS PROCESSOR"), HasSubstr("most own waiting in C++")));
+      EXPECT_THAT(text_of(folded), HasSubstr(" (test_worker.cpp);"));
+      const Json run = Json::parse(run_program("show --json " + folder_.path()).output);
+      const auto pid = run.at("workers").at(0).at("pid").get<pid_t>();
+      ::kill(pid, SIGSTOP);
+      const Outcome stopped = run_program("profile --off-cpu --seconds 1 --rank 0 " + folder_.path());
+      ::kill(pid, SIGCONT);
+      EXPECT_EQ(stopped.exit_code, kDone) << stopped.output;
+      EXPECT_THAT(stopped.output, HasSubstr("[stopped by a signal]"));
+    });
+  };
+  run({{"reports", 1'000'000}, {"step_ms", 10}});
+  ASSERT_TRUE(user.valid());
+  user.get();
+  EXPECT_THAT(run_program("logs --controller " + folder_.path()).output, HasSubstr("asks for an off_cpu profile"));
+}
+
 // A worker that stands still samples nothing, and the answer does not wait for it.
 TEST_F(LiveRunTest, AProfileOfAStoppedWorkerSaysSo) {
   std::future<void> user;

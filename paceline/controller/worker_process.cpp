@@ -102,6 +102,12 @@ rpc::StartProcess start_data_message(const RunRequest& request, WorkerId worker,
   return message;
 }
 
+void profile_heap(rpc::StartProcess& message) {
+  message.heap_profile = true;
+  message.fork = false;
+  message.fork_server_key += "heap_profile\n";
+}
+
 void begin_elsewhere(rpc::StartProcess& message, const RunRequest& request) {
   message.environment = request.run_config.worker_environment;
   message.directory = request.directory;

@@ -31,6 +31,9 @@ rpc::StartProcess start_validation_message(const RunRequest& request, const poli
 rpc::StartProcess start_data_message(const RunRequest& request, WorkerId worker, int64_t threads,
                                      const rpc::StringMap& environment);
 
+/// Makes `message` one for a process with a heap profiler: it is executed, because a fork has its parent's allocator.
+void profile_heap(rpc::StartProcess& message);
+
 /// Makes `message` one for a process on another machine: its environment is that of its agent, with what the RunConfig
 /// says over it; it is no fork of the driver's guardian; and its lines come to the driver, which writes the log. It
 /// runs in the folder with the path of the driver's; with the engine "ray" in that of its agent, which Ray has chosen.

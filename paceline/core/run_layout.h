@@ -52,6 +52,8 @@ inline constexpr const char* kProfiles = "profiles";
 inline constexpr const char* kProfileLines = "profile.jsonl";
 inline constexpr const char* kProfileSpeedscope = "profile.speedscope.json";
 inline constexpr const char* kProfileNote = "profile.json";
+/// Who puts that beside them keeps them from being removed for the sake of later ones.
+inline constexpr const char* kPinnedProfile = "pinned";
 /// How far each tracker has come (track/tracker/tracker_feed.h).
 inline constexpr const char* kTrackerPositions = "trackers";
 /// What the built-in trackers write where TrackerConfig.path does not say otherwise.

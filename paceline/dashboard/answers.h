@@ -99,10 +99,10 @@ PACELINE_RECORD(HangsAnswer, PACELINE_HANGS_ANSWER_FIELDS);
 PACELINE_RECORD(ProfilesAnswer, PACELINE_PROFILES_ANSWER_FIELDS);
 
 // POST /api/v1/runs/{id}/actions takes it.
-#define PACELINE_ACTION_REQUEST_FIELDS(FIELD)                                                    \
-  FIELD(std::string, action, "")             /* "stop", "stacks", "profile", "checkpoint_now" */ \
-  FIELD(int64_t, rank, -1)                   /* of "stacks", "profile": one rank; -1: all */     \
-  FIELD(std::string, kind, rpc::kCpuProfile) /* of "profile": "cpu", "memory", "timeline" */     \
+#define PACELINE_ACTION_REQUEST_FIELDS(FIELD)                                                           \
+  FIELD(std::string, action, "")             /* "stop", "stacks", "profile", "checkpoint_now" */        \
+  FIELD(int64_t, rank, -1)                   /* of "stacks", "profile": one rank; -1: all */            \
+  FIELD(std::string, kind, rpc::kCpuProfile) /* of "profile": "cpu", "off_cpu", "memory", "timeline" */ \
   FIELD(int64_t, seconds, 5)                 /* of "profile": sample so long, from 1 to 60 */
 PACELINE_RECORD(ActionRequest, PACELINE_ACTION_REQUEST_FIELDS);
 

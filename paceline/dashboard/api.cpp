@@ -44,10 +44,10 @@ arrow::Status check(const ActionRequest& request) {
     return arrow::Status::Invalid("there is no action \"", request.action,
                                   "\"; there are: stop, stacks, profile, checkpoint_now");
   }
-  constexpr std::array kKinds{rpc::kCpuProfile, rpc::kMemoryProfile, rpc::kTimelineProfile};
+  constexpr std::array kKinds{rpc::kCpuProfile, rpc::kOffCpuProfile, rpc::kMemoryProfile, rpc::kTimelineProfile};
   if (std::ranges::find(kKinds, request.kind) == kKinds.end()) {
     return arrow::Status::Invalid("there is no kind of profile \"", request.kind,
-                                  "\"; there are: cpu, memory, timeline");
+                                  "\"; there are: cpu, off_cpu, memory, timeline");
   }
   if (request.seconds < 1 || request.seconds > kLongestProfile) {
     return arrow::Status::Invalid("seconds is ", request.seconds, "; wanted a whole number from 1 to ",

@@ -56,6 +56,7 @@ PACELINE_MESSAGE(Attachment, "attachment", PACELINE_ATTACHMENT_FIELDS);
   FIELD(int64_t, log_file_bytes, 0)                                                                      \
   FIELD(int64_t, log_files, 1)                                                                           \
   FIELD(double, heartbeat_timeout_s, 30.0)                                                               \
+  FIELD(bool, heap_profile, false)    /* it has a heap profiler (stacks/heap_profiler.h) */              \
   FIELD(bool, serves_data, false)     /* it is who ConnectData connects the others with */               \
   FIELD(Strings, waiting_streams, {}) /* whose writers wait while what they wrote is not taken */        \
   /* body of the Welcome that the process receives first, which says what it is for */                   \
@@ -196,16 +197,18 @@ PACELINE_MESSAGE(StacksRequest, "stacks_request", PACELINE_STACKS_REQUEST_FIELDS
 #define PACELINE_STACKS_REPLY_FIELDS(FIELD)
 PACELINE_MESSAGE(StacksReply, "stacks_reply", PACELINE_STACKS_REPLY_FIELDS);
 
-/// Kinds of profiles: where processor time goes; who has allocated memory; which operators ran when.
+/// Kinds of profiles: where processor time goes; where threads wait; who has allocated memory; which operators ran
+/// when.
 inline constexpr const char* kCpuProfile = "cpu";
+inline constexpr const char* kOffCpuProfile = "off_cpu";
 inline constexpr const char* kMemoryProfile = "memory";
 inline constexpr const char* kTimelineProfile = "timeline";
 
 // Answered with ProfileReply when these workers have been sampled for so long and their samples have names.
-#define PACELINE_PROFILE_REQUEST_FIELDS(FIELD)                            \
-  FIELD(std::vector<WorkerId>, workers, {})                               \
-  FIELD(double, seconds, 5.0)                                             \
-  FIELD(double, rate, 99.0) /* per second of a thread's processor time */ \
+#define PACELINE_PROFILE_REQUEST_FIELDS(FIELD)                           \
+  FIELD(std::vector<WorkerId>, workers, {})                              \
+  FIELD(double, seconds, 5.0)                                            \
+  FIELD(double, rate, 99.0) /* of "cpu": per second of processor time */ \
   FIELD(std::string, kind, kCpuProfile)
 PACELINE_MESSAGE(ProfileRequest, "profile_request", PACELINE_PROFILE_REQUEST_FIELDS);
 
@@ -268,7 +271,8 @@ PACELINE_MESSAGE(Welcome, "welcome", PACELINE_WELCOME_FIELDS);
 PACELINE_MESSAGE(Sample, "sample", PACELINE_SAMPLE_FIELDS);
 
 // Its descriptor is the memory to which the samples go; of another kind than "cpu", memory with a profile, a line of
-// JSON (stacks/profile.h), and behind that the timeline, if it has one. None where there is a problem.
+// JSON (stacks/profile.h), and behind that the timeline, if it has one, or with what the heap profiler has written
+// (stacks/heap_dump.h). None where there is a problem.
 #define PACELINE_SAMPLING_FIELDS(FIELD) FIELD(std::string, problem, "") /* why it does not */
 PACELINE_MESSAGE(Sampling, "sampling", PACELINE_SAMPLING_FIELDS);
 

@@ -139,6 +139,44 @@ arrow::Status keep_profile(const std::string& run_folder, const KeptProfile& pro
   return storage::write_atomically(folder + run_layout::kProfileNote, encode_json(profile) + "\n");
 }
 
+arrow::Status prune_profiles(const std::string& run_folder, const std::string& newest, ProfileLimits limits) {
+  const fs::path all = run_folder + "/" + run_layout::kProfiles;
+  struct Folder {
+    std::string name;
+    int64_t bytes = 0;
+    bool stays = false;
+  };
+  std::vector<Folder> folders;
+  std::error_code error;
+  for (fs::directory_iterator entry(all, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->symlink_status().type() != fs::file_type::directory) continue;
+    Folder folder{.name = entry->path().filename().string()};
+    folder.stays = folder.name == newest || fs::exists(entry->path() / run_layout::kPinnedProfile);
+    for (fs::directory_iterator file(entry->path(), error); !error && file != end; file.increment(error)) {
+      std::error_code gone;
+      const auto bytes = file->is_regular_file(gone) ? file->file_size(gone) : 0;
+      if (!gone) folder.bytes += static_cast<int64_t>(bytes);
+    }
+    folders.push_back(std::move(folder));
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return arrow::Status::IOError("reading ", all.string(), ": ", error.message());
+  }
+  std::ranges::sort(folders, {}, &Folder::name);  // which is the time
+  int64_t bytes = 0;
+  for (const Folder& folder : folders) bytes += folder.bytes;
+  size_t left = folders.size();
+  for (const Folder& folder : folders) {
+    if (left <= limits.most && bytes <= limits.most_bytes) break;
+    if (folder.stays) continue;
+    fs::remove_all(all / folder.name, error);
+    if (error) return arrow::Status::IOError("removing ", (all / folder.name).string(), ": ", error.message());
+    --left;
+    bytes -= folder.bytes;
+  }
+  return arrow::Status::OK();
+}
+
 arrow::Result<std::vector<KeptProfile>> list_kept_profiles(const std::string& run_folder) {
   std::vector<KeptProfile> all;
   const std::string folder = run_folder + "/" + run_layout::kProfiles;

@@ -48,6 +48,15 @@ using Timelines = std::map<int64_t, std::string>;
 arrow::Status keep_profile(const std::string& run_folder, const KeptProfile& profile, const stacks::Profiles& taken,
                            const Timelines& timelines, const std::string& run_name);
 
+/// A run keeps so many profiles, of so many bytes together.
+struct ProfileLimits {
+  size_t most = 100;
+  int64_t most_bytes = int64_t{1} << 30;
+};
+/// Removes the run's oldest profiles until the others are within the limits; never the one with the name `newest`, and
+/// none whose folder has a file `pinned` (run_layout::kPinnedProfile).
+arrow::Status prune_profiles(const std::string& run_folder, const std::string& newest, ProfileLimits limits = {});
+
 /// Those of a run, the last first. What cannot be read is left out.
 arrow::Result<std::vector<KeptProfile>> list_kept_profiles(const std::string& run_folder);
 

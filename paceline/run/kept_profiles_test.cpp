@@ -99,6 +99,25 @@ TEST_F(KeptProfiles, NoNameLeadsElsewhere) {
   EXPECT_THAT(names(), IsEmpty());
 }
 
+TEST_F(KeptProfiles, TheOldestGoWhereThereAreTooMany) {
+  const auto keep = [&](const std::string& name) {
+    KeptProfile profile = kept_;
+    profile.name = name;
+    profile.time = name.back() - '0';
+    ASSERT_TRUE(keep_profile(folder_.path(), profile, taken_, {{0, std::string(1000, 'x')}}, "mnist").ok());
+  };
+  for (const char* name : {"2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"}) keep(name);
+  testing::write_file(file("2026-01-01", "pinned"), "");
+  std::filesystem::create_directory_symlink(folder_.path(), folder_ / "profiles/2025");
+  ASSERT_TRUE(prune_profiles(folder_.path(), "2026-01-04").ok());
+  EXPECT_EQ(names().size(), 4u);
+  ASSERT_TRUE(prune_profiles(folder_.path(), "2026-01-04", {.most = 3}).ok());
+  EXPECT_THAT(names(), ElementsAre("2026-01-04", "2026-01-03", "2026-01-01")) << "the oldest is pinned";
+  ASSERT_TRUE(prune_profiles(folder_.path(), "2026-01-04", {.most_bytes = 1500}).ok());
+  EXPECT_THAT(names(), ElementsAre("2026-01-04", "2026-01-01")) << "the newest stays, whatever it takes";
+  EXPECT_TRUE(prune_profiles(folder_ / "nothing", "").ok());
+}
+
 TEST_F(KeptProfiles, TimelinesAreKeptByRank) {
   KeptProfile timeline = kept_;
   timeline.kind = rpc::kTimelineProfile;

@@ -89,6 +89,13 @@ std::optional<std::pair<ThreadProfile, int64_t>> parse_raw_line(std::string_view
   return std::pair(std::move(thread), count);
 }
 
+// Of a stack's functions without their lines, a text.
+std::string functions_of(const Profile& profile, const CountedStack& stack) {
+  std::string text;
+  for (const int64_t at : stack.frames) text += function_text(profile.frames[static_cast<size_t>(at)]) + "\n";
+  return text;
+}
+
 }  // namespace
 
 ProfileBuilder::ProfileBuilder(Profile& profile) : profile_(profile) {
@@ -151,6 +158,42 @@ void add_py_spy(const std::string& text, Profile& profile) {
     StackFrames root_first;
     const auto parsed = parse_raw_line(line, root_first);
     if (parsed && !root_first.empty()) builder.add(parsed->first, root_first, parsed->second);
+  }
+}
+
+void add_py_spy_waits(const std::string& of_all, const std::string& of_running, Profile& profile) {
+  Profile all, running;
+  add_py_spy(of_all, all);
+  add_py_spy(of_running, running);
+  std::map<int64_t, int64_t> waits;  // by thread, as the profile knows it
+  for (const ThreadProfile& thread : profile.threads) {
+    for (const CountedStack& stack : thread.stacks) waits[thread.tid] += stack.count;
+  }
+  ProfileBuilder builder(profile);
+  for (const ThreadProfile& thread : all.threads) {
+    const auto same = std::ranges::find_if(
+        running.threads, [&](const ThreadProfile& one) { return one.tid == thread.tid && one.name == thread.name; });
+    std::map<std::string, int64_t> ran;  // by functions: the line moves while it runs
+    if (same != running.threads.end()) {
+      for (const CountedStack& stack : same->stacks) ran[functions_of(running, stack)] += stack.count;
+    }
+    std::vector<std::pair<const CountedStack*, int64_t>> left;
+    double sum = 0;
+    for (const CountedStack& stack : thread.stacks) {
+      int64_t& less = ran[functions_of(all, stack)];
+      const int64_t taken = std::min(less, stack.count);
+      less -= taken;
+      left.emplace_back(&stack, stack.count - taken);
+      sum += static_cast<double>(stack.count - taken);
+    }
+    const double most = thread.tid == 0 || waits.empty() ? sum : static_cast<double>(waits[thread.tid]);
+    for (const auto& [stack, count] : left) {
+      const int64_t share = sum <= most ? count : static_cast<int64_t>(static_cast<double>(count) * most / sum);
+      if (share <= 0) continue;
+      StackFrames frames;
+      for (const int64_t at : stack->frames) frames.push_back(all.frames[static_cast<size_t>(at)]);
+      builder.add(thread, frames, share);
+    }
   }
 }
 

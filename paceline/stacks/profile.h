@@ -80,6 +80,9 @@ Profiles decode_profiles(const std::string& lines);
 
 /// What py-spy prints with --format raw --threads, added to the profile; lines that do not fit are left out.
 void add_py_spy(const std::string& text, Profile& profile);
+/// Where Python's threads wait: what py-spy prints of all threads, less what it prints of those that run meanwhile. A
+/// thread waits for no longer than the profile says of it already.
+void add_py_spy_waits(const std::string& of_all, const std::string& of_running, Profile& profile);
 
 /// One of all: stacks of threads with equal names, in the same language, are added up.
 Profile merged(const Profiles& profiles);

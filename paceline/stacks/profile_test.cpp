@@ -101,6 +101,28 @@ TEST(Profile, FunctionsHaveSharesAndTheirBusiestLine) {
   EXPECT_TRUE(function_shares({example(0)}, kPythonCode).empty());
 }
 
+TEST(Profile, PythonWaitsWhereItDoesNotRun) {
+  Profile profile{.rate = 49, .seconds = 2};
+  ProfileBuilder builder(profile);
+  builder.add({.tid = 1, .name = "main"}, {{.function = "poll"}}, 40);
+  builder.add({.tid = 2, .name = "busy"}, {{.function = "futex"}}, 1);
+  add_py_spy_waits(
+      "thread (1): MainThread;run (a.py:3);get (queue.py:180) 39\n"
+      "thread (1): MainThread;run (a.py:3);step (a.py:9) 30\n"
+      "thread (1): MainThread;run (a.py:3);step (a.py:10) 29\n"
+      "thread (2): Busy;spin (a.py:20) 98\n"
+      "thread (3): Unseen;spin (a.py:20) 98\n",
+      "thread (1): MainThread;run (a.py:3);step (a.py:9) 25\n"
+      "thread (1): MainThread;run (a.py:3);step (a.py:10) 34\n"
+      "thread (2): Busy;spin (a.py:20) 95\n",
+      profile);
+  EXPECT_EQ(to_folded({profile}),
+            "all ranks;Busy (Python);spin (a.py) 1\n"
+            "all ranks;MainThread (Python);run (a.py);get (queue.py) 39\n"
+            "all ranks;busy (C++);futex 1\n"
+            "all ranks;main (C++);poll 40\n");
+}
+
 TEST(Profile, ReadsWhatPySpyPrints) {
   Profile profile;
   add_py_spy(

@@ -161,14 +161,21 @@ PythonStacks python_stacks(pid_t pid, std::chrono::milliseconds patience) {
   return could_not_read(program, output);
 }
 
-PythonRecording::PythonRecording(pid_t pid, int64_t seconds, double rate) : program_(find_py_spy(pid)) {
+PythonRecording::PythonRecording(pid_t pid, int64_t seconds, double rate, Threads threads)
+    : program_(find_py_spy(pid)) {
   if (program_.empty()) {
     problem_ = kNoPySpy;
     return;
   }
-  RunningProgram running = start({program_, "record", "--nonblocking", "--threads", "--format", "raw", "--output",
-                                  "/dev/stdout", "--rate", std::to_string(static_cast<int64_t>(rate)), "--duration",
-                                  std::to_string(seconds), "--pid", std::to_string(pid)});
+  std::vector<std::string> arguments{program_,        "record",
+                                     "--nonblocking", "--threads",
+                                     "--format",      "raw",
+                                     "--output",      "/dev/stdout",
+                                     "--rate",        std::to_string(static_cast<int64_t>(rate)),
+                                     "--duration",    std::to_string(seconds),
+                                     "--pid",         std::to_string(pid)};
+  if (threads == Threads::all) arguments.emplace_back("--idle");
+  RunningProgram running = start(std::move(arguments));
   py_spy_ = running.pid;
   output_ = std::move(running.output);
   if (py_spy_ == 0) problem_ = program_ + " could not be started";

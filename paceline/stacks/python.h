@@ -29,8 +29,10 @@ PythonStacks python_stacks(pid_t pid, std::chrono::milliseconds patience = std::
 /// it says why.
 class PythonRecording {
  public:
-  /// Looks `rate` times a second, for so many seconds.
-  PythonRecording(pid_t pid, int64_t seconds, double rate);
+  enum class Threads { running, all };
+
+  /// Looks `rate` times a second, for so many seconds, at the threads that run, or at those that wait as well.
+  PythonRecording(pid_t pid, int64_t seconds, double rate, Threads threads = Threads::running);
   PythonRecording(PythonRecording&& other) noexcept;
   PythonRecording& operator=(PythonRecording&&) = delete;
   /// Ends py-spy.

@@ -26,6 +26,12 @@ std::string unseen_threads(const std::vector<SampledThread>& threads, double sec
 
 }  // namespace
 
+StackFrames root_first(ThreadStack stack, bool is_cut) {
+  if (!stack.problem.empty()) stack.frames.push_back({.function = is_cut ? kCutStack : kUnknownStack});
+  std::ranges::reverse(stack.frames);
+  return std::move(stack.frames);
+}
+
 Profile profile_of(const SampleReader& samples, const std::string& maps, Symbols& symbols) {
   Profile profile{.pid = samples.pid(),
                   .rate = samples.rate(),
@@ -47,10 +53,9 @@ Profile profile_of(const SampleReader& samples, const std::string& maps, Symbols
   for (size_t i = 0; i < samples.size(); ++i) {
     const std::optional<Sample> sample = samples.at(i);
     if (!sample) continue;
-    ThreadStack stack = stacks.name(sample->thread);
-    if (!stack.problem.empty()) stack.frames.push_back({.function = sample->is_cut ? kCutStack : kUnknownStack});
-    std::ranges::reverse(stack.frames);
-    builder.add({.tid = stack.tid, .name = names[stack.tid], .language = kNativeCode}, stack.frames, sample->count);
+    const int64_t tid = sample->thread.tid;
+    builder.add({.tid = tid, .name = names[tid], .language = kNativeCode},
+                root_first(stacks.name(sample->thread), sample->is_cut), sample->count);
   }
   return profile;
 }

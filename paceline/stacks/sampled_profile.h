@@ -13,4 +13,8 @@ namespace paceline::stacks {
 /// ten milliseconds for a hundred samples, and a second for the names of LibTorch.
 Profile profile_of(const SampleReader& samples, const std::string& maps, Symbols& symbols);
 
+/// The frames of a stack that was copied, root first. Where its root is missing, a frame says so, and why: `is_cut`: it
+/// was deeper than the copy.
+StackFrames root_first(ThreadStack stack, bool is_cut);
+
 }  // namespace paceline::stacks

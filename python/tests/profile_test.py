@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import threading
+import time
 
 import torch
 
@@ -24,6 +25,19 @@ def train_loop(config):
     step = 0
     while not os.path.exists(config["end"]):
         numbers_that_take_a_while(100_000)
+        step += 1
+        train.report({"step": step})
+
+
+def waits_a_while():
+    time.sleep(0.02)
+
+
+def computes_and_waits(config):
+    step = 0
+    while not os.path.exists(config["end"]):
+        numbers_that_take_a_while(100_000)
+        waits_a_while()
         step += 1
         train.report({"step": step})
 
@@ -78,6 +92,25 @@ def test_the_interpreter_and_what_python_lacks_are_told(run_config, tmp_path):
     assert os.path.exists(os.path.join(told["folder"], "profile.speedscope.json"))
     if "py-spy" in profile["ways"]:
         assert any(one["function"].startswith("numbers_that_take_a_while") for one in told["functions"]["Python"]["total"])
+    else:
+        assert any("pip install py-spy" in problem for problem in profile["problems"])
+
+
+def test_where_threads_wait_is_told(run_config, tmp_path):
+    end = str(tmp_path / "end")
+    ask = Ask(str(tmp_path / "results/waits"), end, ["--off-cpu"])
+    TorchTrainer(computes_and_waits, train_loop_config={"end": end}, scaling_config=ScalingConfig(num_workers=2),
+                 run_config=run_config(name="waits", callbacks=[ask])).fit()
+    ask.thread.join()
+    (done,) = ask.all_done
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    (profile,) = told["profiles"]
+    assert profile["rate"] == 49 and "ptrace" in profile["ways"]
+    assert any("sleep" in one["function"] for one in told["functions"]["C++"]["own"]), told["functions"]["C++"]["own"]
+    if "py-spy" in profile["ways"]:
+        functions = [one["function"] for one in told["functions"]["Python"]["own"]]
+        assert any(one.startswith("waits_a_while") for one in functions), functions
     else:
         assert any("pip install py-spy" in problem for problem in profile["problems"])
 

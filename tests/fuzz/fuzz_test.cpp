@@ -27,6 +27,7 @@
 #include "paceline/rpc/messages.h"
 #include "paceline/run/journal.h"
 #include "paceline/run/reader.h"
+#include "paceline/stacks/heap_dump.h"
 #include "paceline/stacks/mapping_internal.h"
 #include "paceline/stacks/profile.h"
 #include "paceline/stacks/stack.h"
@@ -176,6 +177,12 @@ TEST(Fuzz, TextOfOthers) {
     stacks::add_py_spy(text, recorded);
     EXPECT_EQ(stacks::decode_profiles(stacks::encode_lines({recorded})).size(), 1u);
     (void)stacks::to_speedscope({recorded}, "run");
+    stacks::Profile waits;
+    stacks::add_py_spy_waits(text, text.substr(text.size() / 2), waits);
+    EXPECT_EQ(stacks::decode_profiles(stacks::encode_lines({waits})).size(), 1u);
+    if (const auto heap = stacks::parse_heap_dump(text); heap.ok()) {
+      for (const stacks::HeapStack& stack : heap->stacks) EXPECT_GT(stack.bytes, 0);
+    }
     (void)launch::parse_error_file(text);
     (void)cli::parse_gpus(text);
     EXPECT_EQ(cli::printable(cli::printable(text)), cli::printable(text));

@@ -1,4 +1,4 @@
-// paceline profile RUN [--rank N] [--cpu | --memory | --timeline] [--seconds S] [-o FILE] [--json]
+// paceline profile RUN [--rank N] [--cpu | --off-cpu | --memory | --timeline] [--seconds S] [-o FILE] [--json]
 #include "paceline/stacks/profile.h"
 
 #include <algorithm>
@@ -88,7 +88,7 @@ arrow::Status profile(const ProfileSettings& settings) {
   if (settings.as_json) {
     print(encode_json(summary_json(taken.profiles, taken.folder)) + "\n");
   } else {
-    print(summary_of(taken.profiles));
+    print(settings.kind == rpc::kOffCpuProfile ? waits_summary_of(taken.profiles) : summary_of(taken.profiles));
     if (!settings.output.empty() && has_any) print("written to " + settings.output + "\n");
     if (!taken.folder.empty()) print("kept in " + taken.folder + "\n");
     if (!taken.problem.empty()) print(taken.problem + "\n");
@@ -102,8 +102,8 @@ arrow::Status profile(const ProfileSettings& settings) {
 void add_profile(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand(
       "profile",
-      "Show where a live run's workers spend their time, who allocates memory, or which operators run when; training "
-      "continues");
+      "Show where a live run's workers spend their time or wait, who allocates memory, or which operators run when; "
+      "training continues");
   command->footer(
       "Example: paceline profile mnist --rank 1 -o rank_1.json\n"
       "Open a .json file at https://www.speedscope.app. C++ is sampled in the worker itself, Python by py-spy where it "
@@ -117,13 +117,16 @@ void add_profile(CLI::App& program, int& exit_code) {
     return command->add_flag_callback(flag, [settings, kind] { settings->kind = kind; }, help);
   };
   CLI::Option* const cpu = add_kind("--cpu", rpc::kCpuProfile, "Where processor time goes (the default)");
+  CLI::Option* const off_cpu = add_kind("--off-cpu", rpc::kOffCpuProfile,
+                                        "Where threads wait: for data, for other ranks, for locks, for a processor");
   CLI::Option* const memory =
       add_kind("--memory", rpc::kMemoryProfile,
                "Who allocates memory: Python's functions by memray, where it is installed, else "
                "LibTorch's operators");
   CLI::Option* const timeline = add_kind("--timeline", rpc::kTimelineProfile,
                                          "Which operators run when: for ui.perfetto.dev or chrome://tracing");
-  cpu->excludes(memory)->excludes(timeline);
+  cpu->excludes(off_cpu)->excludes(memory)->excludes(timeline);
+  off_cpu->excludes(memory)->excludes(timeline);
   memory->excludes(timeline);
   command->add_option("--seconds", settings->seconds, "Sample for so long, from 1 to 60")
       ->check(CLI::Validator(CLI::Range(1, 60)).description(""))

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "paceline/cli/table.h"
 #include "paceline/core/bytes_text.h"
+#include "paceline/stacks/wait_watch.h"
 
 namespace paceline::cli {
 namespace {
@@ -32,7 +34,7 @@ std::string process_line(const Profile& profile) {
   if (is_sampled(profile)) {
     char time[64];
     std::snprintf(time, sizeof time, ", %.1f s", profile.seconds);
-    line += time;
+    if (profile.seconds > 0) line += time;  // a heap is as it is
     std::snprintf(time, sizeof time, " at %.0f Hz", profile.rate);
     if (profile.rate > 0) line += time;
   }
@@ -47,6 +49,56 @@ std::string process_line(const Profile& profile) {
   line += counts + "\n";
   for (const std::string& problem : profile.problems) line += "  " + printable(problem) + "\n";
   return line;
+}
+
+// What a thread did with its time; counts of the profile's rate.
+struct ThreadTime {
+  int64_t waited = 0;
+  int64_t wanted_processor = 0;
+};
+
+ThreadTime time_of(const Profile& profile, const stacks::ThreadProfile& thread) {
+  ThreadTime time;
+  for (const stacks::CountedStack& stack : thread.stacks) {
+    const bool is_ready = stack.frames.size() == 1 &&
+                          profile.frames[static_cast<size_t>(stack.frames[0])].function == stacks::kWantsProcessor;
+    (is_ready ? time.wanted_processor : time.waited) += stack.count;
+  }
+  return time;
+}
+
+// Threads of pools, and those that serve the run, which had nothing to do.
+bool is_idle(const Profile& profile, const stacks::ThreadProfile& thread) {
+  constexpr double kAllTheTime = 0.99;
+  const auto waited = static_cast<double>(time_of(profile, thread).waited);
+  return thread.tid != profile.pid && waited >= kAllTheTime * profile.seconds * profile.rate;
+}
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f s", std::max(seconds, 0.0));
+  return text;
+}
+
+std::string thread_table(const Profile& profile) {
+  Table table({"  THREAD", "WAITS", "WANTS PROCESSOR", "RUNS"});
+  int64_t shown = 0, idle = 0;
+  for (const stacks::ThreadProfile& thread : profile.threads) {
+    if (thread.language != stacks::kNativeCode) continue;
+    if (is_idle(profile, thread)) {
+      ++idle;
+      continue;
+    }
+    ++shown;
+    const ThreadTime time = time_of(profile, thread);
+    const double waits = static_cast<double>(time.waited) / profile.rate;
+    const double ready = static_cast<double>(time.wanted_processor) / profile.rate;
+    table.add(
+        {"  " + thread.name, seconds_text(waits), seconds_text(ready), seconds_text(profile.seconds - waits - ready)});
+  }
+  std::string text = shown > 0 ? table.text(output_columns()) : "";
+  if (idle > 0) text += "  " + std::to_string(idle) + (idle > 1 ? " threads" : " thread") + " waited all the time\n";
+  return text;
 }
 
 std::string percent_text(int64_t count, int64_t all) {
@@ -94,22 +146,45 @@ std::string first_problem(const Profiles& profiles) {
   return "";
 }
 
-std::string summary_of(const Profiles& profiles) {
+namespace {
+
+std::string function_tables(const Profiles& profiles, const std::string& what) {
   std::string text;
-  for (const Profile& profile : profiles) text += process_line(profile);
   for (const char* language : kLanguages) {
     const int64_t all = stacks::count_of(profiles, language);
     if (all == 0) continue;
     const auto shares = stacks::function_shares(profiles, language);
     const std::string& unit = profiles.front().unit;
     const std::string of = std::string(language) + ", of " + amount_text(all, unit);
-    const std::string what = unit == stacks::kBytes ? "memory" : "time";
     text += "\nmost own " + what + " in " + of + "\n" +
             function_table(functions_with_most(shares, &FunctionShare::own), all);
     text += "\nmost " + what + " with what they call in " + of + "\n" +
             function_table(functions_with_most(shares, &FunctionShare::total), all);
   }
   return text + "\n";
+}
+
+}  // namespace
+
+std::string summary_of(const Profiles& profiles) {
+  std::string text;
+  for (const Profile& profile : profiles) text += process_line(profile);
+  const bool is_memory = !profiles.empty() && profiles.front().unit == stacks::kBytes;
+  return text + function_tables(profiles, is_memory ? "memory" : "time");
+}
+
+std::string waits_summary_of(const Profiles& profiles) {
+  std::string text;
+  Profiles busy = profiles;
+  for (Profile& profile : busy) {
+    text += process_line(profile) + thread_table(profile);
+    std::set<int64_t> idle;
+    for (const stacks::ThreadProfile& thread : profile.threads) {
+      if (thread.language == stacks::kNativeCode && is_idle(profile, thread)) idle.insert(thread.tid);
+    }
+    std::erase_if(profile.threads, [&](const auto& thread) { return idle.contains(thread.tid); });
+  }
+  return text + function_tables(busy, "waiting");
 }
 
 Json summary_json(const Profiles& profiles, const std::string& folder) {

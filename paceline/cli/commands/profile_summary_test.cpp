@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "paceline/stacks/wait_watch.h"
+
 namespace paceline::cli {
 namespace {
 
@@ -43,6 +45,30 @@ TEST(ProfileSummary, ListsFunctionsOfEachLanguage) {
             "OWN     TOTAL    FUNCTION\n"
             "25.0 %  100.0 %  main (train.cpp:3)\n"
             "75.0 %  75.0 %   step (train.cpp:10)\n"
+            "\n");
+}
+
+TEST(ProfileSummary, TellsWhatEachThreadDidWhileItDidNotWait) {
+  stacks::Profile profile{.rank = 0, .pid = 43, .rate = 50, .seconds = 2, .ways = {"ptrace"}};
+  stacks::ProfileBuilder builder(profile);
+  builder.add({.tid = 43, .name = "train"}, {{.function = "step"}, {.function = "poll"}}, 40);
+  builder.add({.tid = 43, .name = "train"}, {{.function = stacks::kWantsProcessor}}, 10);
+  builder.add({.tid = 44, .name = "pool"}, {{.function = "idle"}}, 100);
+  EXPECT_EQ(waits_summary_of({profile}),
+            "rank 0, process 43, 2.0 s at 50 Hz: 150 samples of C++\n"
+            "  THREAD  WAITS   WANTS PROCESSOR  RUNS\n"
+            "  train   0.80 s  0.20 s           1.00 s\n"
+            "  1 thread waited all the time\n"
+            "\n"
+            "most own waiting in C++, of 50 samples\n"
+            "OWN     TOTAL   FUNCTION\n"
+            "80.0 %  80.0 %  poll\n"
+            "20.0 %  20.0 %  [wants a processor]\n"
+            "\n"
+            "most waiting with what they call in C++, of 50 samples\n"
+            "OWN     TOTAL   FUNCTION\n"
+            "80.0 %  80.0 %  poll\n"
+            "20.0 %  20.0 %  [wants a processor]\n"
             "\n");
 }
 

@@ -98,8 +98,9 @@ void RunLoop::execute(const StartWorker& action) {
   const int64_t here = workers_on_node_[action.node];
   warn_about_cores(node, here);
   const int64_t threads = threads_of(request_.scaling_config, node, here);
-  start(request_.role, action.worker, action.node,
-        start_message(request_, action.worker, threads, environment_, books_.storage_proof()));
+  rpc::StartProcess message = start_message(request_, action.worker, threads, environment_, books_.storage_proof());
+  if (request_.run_config.debug_config.heap_profile) profile_heap(message);
+  start(request_.role, action.worker, action.node, std::move(message));
 }
 
 void RunLoop::warn_about_cores(const Node& node, int64_t workers) {

@@ -186,8 +186,9 @@ void RunLoop::settle_questions(size_t agent) {
     receive_stacks(agent, none);
   }
   for (const int64_t number : numbers(profile_questions_)) {
-    none.reply_to = number;
-    receive_profiles(agent, none);
+    rpc::Envelope nothing = rpc::pack(rpc::ProfileReply{});
+    nothing.reply_to = number;
+    receive_profiles(agent, nothing);
   }
   for (const int64_t number : numbers(collectives_questions_)) {
     none.reply_to = number;

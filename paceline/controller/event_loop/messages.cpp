@@ -182,7 +182,7 @@ void RunLoop::receive(FromCommandLine& incoming) {
   }
   if (incoming.request.type == rpc::RunProfileRequest::kType) {
     ask_profiles(unpacked<rpc::RunProfileRequest>(incoming.request),
-                 {.client = incoming.client, .request = incoming.request.request});
+                 {.answers = {.client = incoming.client, .request = incoming.request.request}});
   }
   if (incoming.request.type == rpc::RunCheckpointRequest::kType) {
     ask_for_checkpoint(unpacked<rpc::RunCheckpointRequest>(incoming.request),

@@ -1,13 +1,11 @@
-// Profiles of workers, which the command line asks for: taken by their agents, kept in the run folder.
-
-#include "paceline/stacks/profile.h"
+// Profiles of workers, which the command line asks for: taken by their agents, kept in the run folder by the
+// ProfileKeeper.
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "paceline/controller/event_loop/run_loop_internal.h"
-#include "paceline/core/run_layout.h"
 
 namespace paceline::controller {
 
@@ -28,18 +26,21 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
   }
   const std::string whose = wanted.rank >= 0 ? "of rank " + std::to_string(wanted.rank) : "of all ranks";
   const std::string who = wanted.who.empty() ? "the command line" : wanted.who;
-  books_.log().info(who + " asks for a " + wanted.kind + " profile " + whose + ", " +
-                    std::to_string(std::lround(seconds)) + " s");
+  const char* const article = wanted.kind == rpc::kOffCpuProfile ? " asks for an " : " asks for a ";
+  books_.log().info(who + article + wanted.kind + " profile " + whose + ", " + std::to_string(std::lround(seconds)) +
+                    " s");
   const Time now = parts_.clock.now();
-  question.profile = {.name = run::profile_name(now),
-                      .kind = wanted.kind,
-                      .time = to_seconds(now),
-                      .who = who,
-                      .rank = wanted.rank,
-                      .seconds = seconds};
+  run::KeptProfile& profile = question.answers.profile;
+  profile = {.name = run::profile_name(now),
+             .kind = wanted.kind,
+             .time = to_seconds(now),
+             .who = who,
+             .rank = wanted.rank,
+             .seconds = seconds};
   for (const auto& [other, asked] : profile_questions_) {
-    if (asked.profile.name == question.profile.name) question.profile.name += "_2";  // of the same millisecond
+    if (asked.answers.profile.name == profile.name) profile.name += "_2";  // of the same millisecond
   }
+  note_places(question.answers);
   const int64_t number = ++last_question_;
   for (auto& [agent, workers] : workers_of_agent) {
     rpc::Envelope envelope =
@@ -51,23 +52,10 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
   profile_questions_.emplace(number, std::move(question));
 }
 
-void RunLoop::receive_profiles(size_t agent, const rpc::Envelope& envelope) {
+void RunLoop::receive_profiles(size_t agent, rpc::Envelope& envelope) {
   const auto question = profile_questions_.find(envelope.reply_to);
   if (question == profile_questions_.end()) return;
-  const auto said = rpc::unpack<rpc::ProfileReply>(envelope).ValueOr(rpc::ProfileReply{});
-  int64_t behind = 0;
-  for (const int64_t bytes : said.timelines) behind += bytes;
-  const int64_t end = std::max<int64_t>(0, std::ssize(envelope.bytes) - behind);
-  stacks::Profiles profiles = stacks::decode_profiles(envelope.bytes.substr(0, static_cast<size_t>(end)));
-  auto begin = static_cast<size_t>(end);
-  for (size_t i = 0; i < profiles.size(); ++i) {
-    const auto bytes = i < said.timelines.size() ? static_cast<size_t>(said.timelines[i]) : 0;
-    const std::string timeline = begin <= envelope.bytes.size() ? envelope.bytes.substr(begin, bytes) : "";
-    begin += bytes;
-    if (!is_placed(profiles[i], agent)) continue;
-    if (!timeline.empty()) question->second.timelines[profiles[i].rank] = timeline;
-    question->second.found.push_back(std::move(profiles[i]));
-  }
+  if (agents_[agent].node) question->second.answers.parts.push_back({*agents_[agent].node, std::move(envelope)});
   question->second.due.erase(agent);
   if (!question->second.due.empty()) return;
   ProfileQuestion answered = std::move(question->second);
@@ -75,25 +63,16 @@ void RunLoop::receive_profiles(size_t agent, const rpc::Envelope& envelope) {
   answer_profiles(std::move(answered));
 }
 
-void RunLoop::answer_profiles(ProfileQuestion question) {
-  std::ranges::stable_sort(question.found, {}, [](const auto& one) { return std::pair(one.rank, one.worker); });
-  rpc::ProfileReply said;
-  if (std::ranges::any_of(question.found, [](const auto& one) { return !one.ways.empty(); })) {
-    const arrow::Status kept = keep_profiles(question);
-    const std::string folder = request_.run_folder + "/" + run_layout::kProfiles + "/" + question.profile.name;
-    (kept.ok() ? said.folder : said.problem) = kept.ok() ? folder : "the profile could not be kept: " + kept.message();
-    if (!kept.ok()) books_.log().warning(said.problem);
-  }
-  rpc::Envelope reply = rpc::pack(said);
-  reply.reply_to = question.request;
-  reply.bytes = stacks::encode_lines(question.found);
-  [[maybe_unused]] const arrow::Status sent = question.client->send(std::move(reply));  // it may have left
+// Workers that were there when somebody asked may have been replaced before the answers come.
+void RunLoop::note_places(ProfileAnswers& answers) const {
+  for (const auto& [id, worker] : state().workers) answers.places[id.value] = {worker.rank, worker.node};
 }
 
-arrow::Status RunLoop::keep_profiles(const ProfileQuestion& question) {
-  if (!books_.is_ours()) return arrow::Status::Cancelled("another driver has the run");
-  return run::keep_profile(request_.run_folder, run::described(question.profile, question.found), question.found,
-                           question.timelines, request_.run_config.name.value_or(""));
+void RunLoop::answer_profiles(ProfileQuestion question) {
+  note_places(question.answers);
+  for (const Node& node : state().nodes) question.answers.node_names.push_back(node.name);
+  if (!books_.is_ours()) question.answers.why_not_kept = "another driver has the run";
+  profile_keeper_.take(std::move(question.answers));
 }
 
 }  // namespace paceline::controller

@@ -34,6 +34,8 @@ RunLoop::RunLoop(RunParts parts)
       request_(parts.books.request()),
       environment_(worker_environment(request_.run_config)),
       waiting_streams_(waiting_streams(request_)),
+      profile_keeper_(request_.run_folder, request_.run_config.name.value_or(""),
+                      [this](const std::string& line) { books_.log().warning(line); }),
       hang_watch_(request_.run_config.debug_config),
       fails_on_hang_(fails_on_hang(request_.run_config.debug_config)),
       fails_on_deadlock_(fails_on_hang_ || request_.run_config.debug_config.hang_action == "auto") {}
@@ -80,6 +82,8 @@ arrow::Status RunLoop::run(const arrow::Result<Launch>& launch) {
   dismiss_all();
   books_.wait_at_end_for("the workers' last lines, to write " + request_.run_folder + "/" + run_layout::kLogs);
   agents_.clear();
+  books_.wait_at_end_for("profiles, to write " + request_.run_folder + "/" + run_layout::kProfiles);
+  profile_keeper_.finish();
   books_.wait_at_end_for("");  // a reader is waited for otherwise
   finish_output();
   return arrow::Status::OK();

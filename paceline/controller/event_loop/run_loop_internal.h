@@ -21,6 +21,7 @@
 #include "paceline/controller/controller.h"
 #include "paceline/controller/inbox.h"
 #include "paceline/controller/packages.h"
+#include "paceline/controller/profile_keeper.h"
 #include "paceline/controller/publisher.h"
 #include "paceline/controller/run_books.h"
 #include "paceline/controller/standard_output.h"
@@ -81,13 +82,9 @@ class RunLoop final : private Crew {
     Agents due;
     std::function<void(std::vector<stacks::WorkerStacks>)> done;
   };
-  // A question for profiles, likewise; they are kept as `profile` says.
+  // A question for profiles, likewise; the keeper reads the answers.
   struct ProfileQuestion {
-    std::shared_ptr<rpc::Channel> client;
-    int64_t request = 0;
-    run::KeptProfile profile;
-    stacks::Profiles found;
-    run::Timelines timelines;
+    ProfileAnswers answers;
     Agents due;
   };
   // A question for the last collectives, likewise.
@@ -180,9 +177,9 @@ class RunLoop final : private Crew {
 
   // profiles.cpp
   void ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion question);
-  void receive_profiles(size_t agent, const rpc::Envelope& envelope);
+  void receive_profiles(size_t agent, rpc::Envelope& envelope);
+  void note_places(ProfileAnswers& answers) const;
   void answer_profiles(ProfileQuestion question);
-  arrow::Status keep_profiles(const ProfileQuestion& question);
 
   // checkpoint_wish.cpp
   void ask_for_checkpoint(const rpc::RunCheckpointRequest& wanted, Client client);
@@ -288,6 +285,7 @@ class RunLoop final : private Crew {
   std::map<int64_t, ProfileQuestion> profile_questions_;
   std::map<int64_t, CollectivesQuestion> collectives_questions_;
   int64_t last_question_ = 0;
+  ProfileKeeper profile_keeper_;
 
   policy::HangWatch hang_watch_;
   const bool fails_on_hang_;

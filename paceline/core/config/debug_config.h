@@ -27,7 +27,10 @@ namespace paceline {
   FIELD(bool, check_collectives, false, ::paceline::any_value(),                                                       \
         "The ranks compare call and tensors before every collective, which makes each of them slower")                 \
   FIELD(int64_t, check_ranks_every, 0, ::paceline::at_least(0),                                                        \
-        "Every this many steps, models of prepare_model check that all ranks hold the same weights; 0: never")
+        "Every this many steps, models of prepare_model check that all ranks hold the same weights; 0: never")         \
+  FIELD(bool, heap_profile, false, ::paceline::any_value(),                                                            \
+        "Workers use jemalloc, which notes a sample of their allocations: `paceline profile --memory` then shows who " \
+        "has allocated what is in memory")
 PACELINE_CONFIG(DebugConfig, PACELINE_DEBUG_CONFIG_FIELDS);
 
 }  // namespace paceline

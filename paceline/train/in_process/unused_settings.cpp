@@ -35,6 +35,7 @@ constexpr std::array kUnused = {
     UnusedSetting{"FailureConfig", "stop_grace_s", kNoProcess},
     UnusedSetting{"DebugConfig", "hang_action", kNoWatch},
     UnusedSetting{"DebugConfig", "hang_floor_s", kNoWatch},
+    UnusedSetting{"DebugConfig", "heap_profile", kNoProcess},
     UnusedSetting{"DebugConfig", "hang_factor", kNoWatch},
     UnusedSetting{"DebugConfig", "hang_start_s", kNoWatch},
     UnusedSetting{"DebugConfig", "straggler_factor", kNoWatch},

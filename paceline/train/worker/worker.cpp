@@ -17,6 +17,7 @@
 #include "paceline/core/posix/priority.h"
 #include "paceline/core/posix/sealed_memory.h"
 #include "paceline/core/run_layout.h"
+#include "paceline/stacks/heap_profiler.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/storage.h"
 #include "paceline/storage/storage_proof.h"
@@ -257,6 +258,7 @@ int run_data_process(LanguageRuntime& program, worker::Connection& connection) {
 // The whole life of a worker: an assignment after another, until there is none.
 int run_generations(LanguageRuntime& program, worker::Connection& connection) {
   static LiveSession live;
+  stacks::keep_heap_profiler_from_children();
   connection.on_stop([&program](const rpc::Stop& stop) {
     live.with([&](Session& session) { session.stop(stop.reason); });
     program.abort_collectives();
@@ -266,6 +268,7 @@ int run_generations(LanguageRuntime& program, worker::Connection& connection) {
   });
   connection.on_profile([&program](const rpc::Sample& wanted) -> arrow::Result<Descriptor> {
     if (wanted.kind == rpc::kMemoryProfile) {
+      if (stacks::heap_is_profiled()) return stacks::dump_heap();
       const std::string line = program.profile_memory(wanted.seconds);
       return line.empty() ? memory_with(profile_allocations(wanted.seconds))
                           : SealedMemory::create("paceline_profile", {line});

@@ -187,6 +187,7 @@ class DebugConfig(Settings, declared_by=native.debug_config):
     nan_watch: Literal["off", "report", "stop"] = declared()
     check_collectives: bool = declared()
     check_ranks_every: int = declared()
+    heap_profile: bool = declared()
 
 
 @suggesting

@@ -315,7 +315,7 @@ export interface WorkerStacks {
 }
 
 /** A profile that the run keeps. */
-export type ProfileKind = "cpu" | "memory" | "timeline";
+export type ProfileKind = "cpu" | "off_cpu" | "memory" | "timeline";
 
 export interface KeptProfile {
   /** Of its folder; "": it could not be kept. */

@@ -14,7 +14,7 @@ export interface ProfileButtonProps {
   label?: string;
 }
 
-export const PROFILE_KINDS: ProfileKind[] = ["cpu", "memory", "timeline"];
+export const PROFILE_KINDS: ProfileKind[] = ["cpu", "off_cpu", "memory", "timeline"];
 
 export function ProfileButton({ id, run, rank, kind = "cpu", label = TITLES[kind] }: ProfileButtonProps) {
   const [isOpen, setOpen] = useState(false);

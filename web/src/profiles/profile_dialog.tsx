@@ -21,7 +21,10 @@ const UNANSWERED = new Set([0, 502, 504]);
 const EXPLANATIONS: { [kind in ProfileKind]: string } = {
   cpu:
     "Shows in which functions the workers spend their processor time. Training goes on meanwhile. Time in which a " +
-    "thread waits is not in it: the stacks and the collectives tell of that.",
+    "thread waits is not in it: the off-CPU flame graph has that.",
+  off_cpu:
+    "Shows in which functions threads wait: for data, for other ranks, for locks, for a processor. Training goes on " +
+    "meanwhile.",
   memory:
     "Shows who allocates memory meanwhile: of Python workers the functions whose memory there is at the peak, where " +
     "memray is installed; else all that LibTorch's operators allocate. Training goes on, a little slower.",
@@ -47,7 +50,7 @@ function Progress({ kind, started, seconds }: { kind: ProfileKind; started: numb
     <div class="profile-progress">
       <progress max={seconds} {...(isSampling ? { value: passed } : {})} aria-label="How far it is" />
       <p role="status">
-        {isSampling ? `Watching for ${seconds} s; training goes on.` : kind === "cpu" ? "Looking up the functions' names…" : "Collecting what was noted…"}
+        {isSampling ? `Watching for ${seconds} s; training goes on.` : kind === "cpu" || kind === "off_cpu" ? "Looking up the functions' names…" : "Collecting what was noted…"}
       </p>
       <p class="quiet">It goes on when you close this: the profile will be among the run's profiles.</p>
     </div>

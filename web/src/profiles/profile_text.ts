@@ -8,12 +8,13 @@ export const READ_ONLY = "This dashboard is read-only: it changes nothing.";
 
 /** Of a later version there may be others. */
 export function kindText(kind: string): string {
-  return { cpu: "CPU", memory: "Memory", timeline: "Timeline" }[kind] ?? kind;
+  return { cpu: "CPU", off_cpu: "Off-CPU", memory: "Memory", timeline: "Timeline" }[kind] ?? kind;
 }
 
 /** What the button that takes one says. */
 export const TITLES: { [kind in ProfileKind]: string } = {
   cpu: "CPU flame graph",
+  off_cpu: "Off-CPU flame graph",
   memory: "Memory profile",
   timeline: "Operator timeline",
 };

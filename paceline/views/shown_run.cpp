@@ -25,13 +25,17 @@ std::string remark_of(const track::RunRow& run, DriverState driver) {
 }  // namespace
 
 RunSummary shown_run(const track::RunRecord& record, std::chrono::milliseconds patience) {
+  return shown_run(record, [patience](const std::string& folder) { return run::request_status(folder, patience); });
+}
+
+RunSummary shown_run(const track::RunRecord& record, const AskStatus& ask) {
   RunSummary run = summary_of(record);
   const KnownRun known = with_fate(record.run);
   run.gone = known.gone;
   if (known.gone) {
     run.remark = "its folder was deleted, and this is what the run store knows; a new run with its name starts afresh";
   } else if (!track::is_over(record.run)) {
-    const auto status = run::request_status(run.path, patience);
+    const auto status = ask(run.path);
     if (status.ok()) {
       add_live_status(*status, run);
     } else {

@@ -29,11 +29,12 @@ TEST(DashboardAddress, IsFoundForAsLongAsItsDashboardLives) {
 TEST(DashboardAddress, IsFoundForRunsThatItShows) {
   const testing::TemporaryFolder folder;
   const auto announced =
-      DashboardAddress::announce(folder.path(), "http://127.0.0.1:8265/", {"/runs", "s3://bucket/ours"}).ValueOrDie();
-  for (const char* shown : {"/runs/mnist", "/runs/a/b", "s3://bucket/ours/mnist"}) {
+      DashboardAddress::announce(folder.path(), "http://127.0.0.1:8265/", {"/runs", "s3://bucket/ours?region=a"})
+          .ValueOrDie();
+  for (const char* shown : {"/runs/mnist", "/runs/a/b", "s3://bucket/ours/mnist?region=a"}) {
     EXPECT_THAT(DashboardAddress::find(folder.path(), shown), Optional(std::string("http://127.0.0.1:8265/"))) << shown;
   }
-  for (const char* other : {"/runs2/mnist", "/elsewhere/mnist", "s3://bucket/theirs/mnist"}) {
+  for (const char* other : {"/runs2/mnist", "/elsewhere/mnist", "s3://bucket/theirs/mnist?region=a"}) {
     EXPECT_EQ(DashboardAddress::find(folder.path(), other), std::nullopt) << other;
   }
 }

@@ -28,10 +28,6 @@ void add(const TimeSpent& spent, bool is_first, Goodput& goodput) {
 
 Goodput goodput_of(const track::RunRecord& record) {
   Goodput goodput;
-  if (!record.attempts.empty()) {  // while nodes came, say
-    const track::AttemptRecord& first = record.attempts.front();
-    goodput.starting_s = std::max(0.0, first.start - record.run.created) * static_cast<double>(first.world_size);
-  }
   for (size_t i = 1; i < record.attempts.size(); ++i) {
     const track::AttemptRecord& attempt = record.attempts[i];
     const double gap = std::max(0.0, attempt.start - record.attempts[i - 1].end);

@@ -69,7 +69,7 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
     if (worker.rank == 0) books_.terminal().progress(progress.label, progress.done, progress.total, progress.rate);
   } else if (type == rpc::ProcessStarted::kType) {
     if (const auto coming = coming_.find(worker.id); coming != coming_.end()) {
-      coming->second.took_s = std::chrono::duration<double>(parts_.clock.now() - coming->second.asked).count();
+      coming->second = std::chrono::duration<double>(parts_.clock.now() - group_begun_).count();
     }
     feed(WorkerStarted{worker.id, unpacked<rpc::ProcessStarted>(envelope).pid});
   } else if (type == rpc::ProcessStartFailed::kType) {
@@ -166,7 +166,7 @@ void RunLoop::note_time_spent(const Worker& worker, TimeSpent spent) {
 
 double RunLoop::coming_of(WorkerId worker) const {
   const auto coming = coming_.find(worker);
-  return coming == coming_.end() ? 0 : coming->second.took_s;
+  return coming == coming_.end() ? 0 : coming->second;
 }
 
 void RunLoop::receive(PublishDone& incoming) {

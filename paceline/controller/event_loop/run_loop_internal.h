@@ -101,11 +101,6 @@ class RunLoop final : private Crew {
     std::shared_ptr<rpc::Channel> channel;
     int64_t request = 0;
   };
-  // A worker's process before it was there, which its own count of its time does not have.
-  struct Coming {
-    Time asked;
-    double took_s = 0;
-  };
   // Who is told what becomes of the status.
   struct Watcher {
     Client client;
@@ -297,8 +292,9 @@ class RunLoop final : private Crew {
   VersionCheck versions_;
   LiveStatus live_;
   std::optional<run::AttemptTimes> times_;  // once a worker has ended
-  std::map<WorkerId, Coming> coming_;
-  std::map<WorkerId, int64_t> taken_;              // reports in the books of which their worker has not been told
+  Time group_begun_;                        // when nodes and processes began to be waited for
+  std::map<WorkerId, double> coming_;       // how long, in seconds: a worker's own count of its time does not have it
+  std::map<WorkerId, int64_t> taken_;       // reports in the books of which their worker has not been told
   std::map<WorkerId, int64_t> unanswered_bytes_;   // of reports in the books, behind the last in taken_
   std::optional<StandardOutput> standard_output_;  // none: the terminal shows what workers write there
   const rpc::Strings waiting_streams_;

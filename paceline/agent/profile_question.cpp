@@ -12,6 +12,7 @@
 #include "paceline/core/bytes_text.h"
 #include "paceline/core/posix/sealed_memory.h"
 #include "paceline/rpc/channel.h"
+#include "paceline/rpc/profile_kind.h"
 #include "paceline/stacks/heap_dump.h"
 #include "paceline/stacks/profile.h"
 
@@ -38,7 +39,7 @@ void ProfileQuestion::start(const std::set<WorkerId>& to_ask) {
   }
   if (due_.empty()) return finish();
   const auto own = std::chrono::seconds(static_cast<int>(std::ceil(wanted_.seconds))) + kOwnPatience;
-  deadline_.expires_after(wanted_.kind == rpc::kCpuProfile ? kAnswerPatience : own);
+  deadline_.expires_after(rpc::is_named_by_agent(wanted_.kind) ? kAnswerPatience : own);
   deadline_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (error || self->is_taking_) return;
     for (const WorkerId worker : self->due_) {
@@ -51,7 +52,7 @@ void ProfileQuestion::start(const std::set<WorkerId>& to_ask) {
 void ProfileQuestion::take(WorkerId worker, rpc::Envelope& sampling) {
   if (is_taking_ || due_.erase(worker) == 0) return;
   const auto said = rpc::unpack<rpc::Sampling>(sampling).ValueOr(rpc::Sampling{});
-  if (!sampling.descriptors.empty() && wanted_.kind != rpc::kCpuProfile) {
+  if (!sampling.descriptors.empty() && !rpc::is_named_by_agent(wanted_.kind)) {
     take_own(worker, std::move(sampling.descriptors.front()));
   } else if (!sampling.descriptors.empty()) {
     memories_[worker] = std::move(sampling.descriptors.front());
@@ -97,7 +98,7 @@ void ProfileQuestion::lose(WorkerId worker) {
 }
 
 void ProfileQuestion::finish() {
-  if (wanted_.kind == rpc::kCpuProfile) return take_profiles();
+  if (rpc::is_named_by_agent(wanted_.kind)) return take_profiles();
   is_taking_ = true;
   deadline_.cancel();
   for (const auto& [worker, problem] : problems_) {

@@ -43,7 +43,8 @@ void add_doctor(CLI::App& program, int& exit_code);
 /// paceline agent --token-file FILE [--join HOST:PORT…] [--name NAME] [--address ADDRESS] [--label NAME=VALUE…]
 /// [--keep]
 void add_agent(CLI::App& program, int& exit_code);
-/// paceline dashboard [--storage-path PATH…] [--host ADDRESS] [--port N] [--read-only] [--web-root FOLDER]
+/// paceline dashboard [--storage-path PATH…] [--host ADDRESS] [--port N] [--external-url URL] [--read-only]
+/// [--insecure-no-tls] [--token-file FILE] [--web-root FOLDER]
 void add_dashboard(CLI::App& program, int& exit_code);
 /// paceline completion bash|zsh
 void add_completion(CLI::App& program, int& exit_code);

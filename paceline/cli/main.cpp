@@ -37,12 +37,13 @@ constexpr cli::AddCommand kCommands[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (paceline::launch::is_program_worker()) {
-    constexpr int kBeforeTheProgram = 3;  // paceline run --
+  const bool is_run = argc > 1 && std::strcmp(argv[1], "run") == 0;
+  if (is_run && paceline::launch::is_program_worker()) {  // a dashboard of a driver's has a channel too
+    constexpr int kBeforeTheProgram = 3;                  // paceline run --
     return paceline::launch::run_program_worker({argv + std::min(kBeforeTheProgram, argc), argv + argc});
   }
   // Otherwise gRPC writes a line of its own for each stranger that knocks, beside what Paceline says of it.
   paceline::set_own_variable("GRPC_VERBOSITY", "ERROR");
-  if (argc > 1 && std::strcmp(argv[1], "run") == 0) return cli::run_command({argv + 2, argv + argc});
+  if (is_run) return cli::run_command({argv + 2, argv + argc});
   return cli::run_program(kCommands, PACELINE_VERSION, argc, argv);
 }

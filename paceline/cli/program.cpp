@@ -29,6 +29,7 @@ Place place_of(const CLI::App& program) {
 std::vector<std::string> options_of(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty()) continue;  // it is no user's
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "paceline/core/posix/host_name.h"
@@ -22,6 +23,7 @@
 #include "paceline/core/run_layout.h"
 #include "paceline/rpc/messages.h"
 #include "paceline/rpc/socket_channel.h"
+#include "paceline/rpc/watch_messages.h"
 #include "paceline/storage/checksum.h"
 #include "paceline/storage/local/durable.h"
 
@@ -94,16 +96,21 @@ class ControlSocketThread final : public ControlSocket {
     clients_[number] = client;
     std::weak_ptr<rpc::Channel> weak = client;
     client->start({.on_message =
-                       [this, weak](rpc::Envelope request) {
+                       [this, weak, number](rpc::Envelope request) {
                          auto alive = weak.lock();
                          if (alive == nullptr) return;
+                         if (request.type == rpc::WatchRun::kType) watchers_.insert(number);
                          if (request.type == rpc::StatusRequest::kType) answer_later(weak, request.request);
                          inbox_.push(FromCommandLine{std::move(alive), std::move(request)});
                        },
                    .on_close =
                        [this, number](const arrow::Status&) {
                          // Not from within its own handler.
-                         boost::asio::post(loop_, [this, number] { clients_.erase(number); });
+                         boost::asio::post(loop_, [this, number] {
+                           const auto gone = clients_.extract(number);
+                           const bool has_watched = watchers_.erase(number) > 0;
+                           if (!gone.empty() && has_watched) inbox_.push(CommandLineGone{gone.mapped()});
+                         });
                        }});
   }
 
@@ -128,6 +135,7 @@ class ControlSocketThread final : public ControlSocket {
   boost::asio::posix::stream_descriptor listener_;
   boost::asio::steady_timer accept_later_{loop_};
   std::map<int64_t, std::shared_ptr<rpc::Channel>> clients_;  // the loop's thread only
+  std::set<int64_t> watchers_;                                // of these; likewise
   int64_t last_client_ = 0;
   std::thread thread_;
 };

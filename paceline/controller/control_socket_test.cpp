@@ -13,6 +13,7 @@
 #include "paceline/core/run_layout.h"
 #include "paceline/rpc/messages.h"
 #include "paceline/run/control_client.h"
+#include "paceline/run/status_watch.h"
 #include "paceline/testing/temporary_folder.h"
 
 namespace paceline::controller {
@@ -63,6 +64,27 @@ TEST_F(ControlSocketTest, ARunThatDoesNotAnswerIsNotWaitedForForEver) {
   const auto status = run::request_status(run_.path(), std::chrono::milliseconds(50)).status();
   EXPECT_TRUE(status.IsCancelled());
   EXPECT_THAT(status.message(), HasSubstr("did not answer within 0.05 s: its driver is stopped, or busy"));
+}
+
+// It may be of an earlier version.
+TEST_F(ControlSocketTest, ADriverThatTellsNothingIsAsked) {
+  Inbox inbox;
+  const auto socket = open_control_socket(run_.path(), inbox, occupation_).ValueOrDie();
+  const auto watch = run::StatusWatch::start({});
+  auto status = std::async(std::launch::async, [&] { return watch->status(run_.path(), std::chrono::seconds(1)); });
+  bool has_answered = false;
+  while (!has_answered) {
+    inbox.wait(-1, std::nullopt, SystemClock());
+    for (const Incoming& incoming : inbox.take()) {
+      const auto* const from = std::get_if<FromCommandLine>(&incoming);
+      if (from == nullptr || from->request.type != rpc::StatusRequest::kType) continue;
+      rpc::Envelope reply = rpc::pack(rpc::StatusReply{{{"state", "running"}}});
+      reply.reply_to = from->request.request;
+      EXPECT_TRUE(from->client->send(std::move(reply)).ok());
+      has_answered = true;
+    }
+  }
+  EXPECT_EQ(status.get().ValueOrDie()["state"], "running");
 }
 
 TEST_F(ControlSocketTest, AnswersInAFolderOfTheUsersOwn) {

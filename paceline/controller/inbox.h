@@ -60,6 +60,11 @@ struct FromCommandLine {
   rpc::Envelope request;
 };
 
+/// The client of a FromCommandLine that watches the run (rpc/watch_messages.h) has closed its connection.
+struct CommandLineGone {
+  std::shared_ptr<rpc::Channel> client;
+};
+
 /// What a worker wrote to a waiting stream, so many bytes of it, has reached the driver's standard output.
 struct OutputWritten {
   WorkerId worker;
@@ -80,7 +85,7 @@ struct LeaseLost {
 struct HistoryWritten {};
 
 using Incoming = std::variant<AgentCame, AgentFailed, FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine,
-                              OutputWritten, OutputLeftOut, LeaseLost, HistoryWritten>;
+                              CommandLineGone, OutputWritten, OutputLeftOut, LeaseLost, HistoryWritten>;
 
 class Inbox {
  public:

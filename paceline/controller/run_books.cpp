@@ -100,11 +100,20 @@ arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost, t
   return arrow::Status::OK();
 }
 
-// Where a dashboard shows the run: of who reads the run store.
-void RunBooks::tell_page() const {
+// Where a dashboard shows the run: of who reads the run store. Not in the log: others may read that, and the address
+// may have a code that opens a session.
+void RunBooks::tell_page() {
   const std::string state = std::filesystem::path(request_.run_store).parent_path().string();
-  const auto dashboard = state.empty() ? std::nullopt : track::DashboardAddress::find(state);
-  if (dashboard) terminal_->log(LogLevel::info, "dashboard: " + track::run_page(*dashboard, request_.run_folder));
+  auto dashboard = state.empty() ? std::nullopt : track::DashboardAddress::find(state, request_.location.text());
+  if (!dashboard && request_.run_config.dashboard && request_.serve_dashboard) {
+    const auto served = request_.serve_dashboard();
+    if (!served.ok()) log_->warning("RunConfig.dashboard: none is served: " + served.status().message());
+    if (served.ok()) dashboard = *served;
+  }
+  if (!dashboard) return;
+  const std::string page = track::run_page(*dashboard, request_.run_folder);
+  if (request_.take_page) return request_.take_page(page);
+  terminal_->log(LogLevel::info, "dashboard: " + page);
 }
 
 // The first event of the new epoch: checkpoints and the last report's number as the folder has them, which is the

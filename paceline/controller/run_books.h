@@ -179,7 +179,7 @@ class RunBooks {
   arrow::Status survey(const track::HistoryEnd& history);
   arrow::Status check_none_is_lost();
   void note_earlier();
-  void tell_page() const;
+  void tell_page();
 
   void feed_all();
   void apply(const policy::Event& event);

@@ -30,6 +30,12 @@ using ShowsOutput = std::function<bool(int64_t local_rank, const std::string& st
 /// another group begins. Called on the controller's thread, before callbacks are told of the failure.
 using TakesException = std::function<void(int64_t rank, const std::string& bytes)>;
 
+/// Starts a dashboard of the driver's own, and gives the address that opens it; called once at most.
+using ServesDashboard = std::function<arrow::Result<std::string>()>;
+
+/// Takes the address of the run's page in a dashboard; must not throw.
+using TakesPage = std::function<void(const std::string& url)>;
+
 /// How a run's processes begin.
 struct ProcessStart {
   /// Command line: the driver's own program and arguments.
@@ -82,6 +88,10 @@ struct RunRequest {
   /// What takes the place of the driver's standard streams, where its program has replaced them; empty: the process's
   /// own. The first is called on a thread of its own, which may wait in it; the second on any, one call at a time.
   track::TextSink standard_output, standard_error;
+  /// Called with RunConfig.dashboard, where no dashboard shows the run yet.
+  ServesDashboard serve_dashboard;
+  /// Shows the page's address in the terminal's place; null: the terminal has it.
+  TakesPage take_page;
   /// Workers' lines on standard output that is no terminal are as they are, without their writers' names.
   bool bare_output = false;
   /// How often a lease of a folder that machines share is renewed, where not as storage::LeaseOptions says: for tests.

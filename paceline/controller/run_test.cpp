@@ -3,15 +3,18 @@
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <fstream>
 #include <future>
+#include <thread>
 
 #include "paceline/controller/run_fixture.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/run/collectives.h"
 #include "paceline/run/control_client.h"
+#include "paceline/run/status_watch.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/local/run_lock.h"
 
@@ -381,6 +384,34 @@ TEST_F(RunTest, TheCommandLineSeesAndStopsALiveRun) {
   EXPECT_EQ(seen["workers"][1]["phase"], "training");
   EXPECT_GT(seen["workers"][1]["pid"], 1);
   EXPECT_FALSE(run::request_status(folder_.path()).ok());
+}
+
+TEST_F(RunTest, WhoWatchesALiveRunIsToldWhatBecomesOfIt) {
+  callback_ = std::make_shared<TestCallback>();
+  std::promise<void> has_seen, is_over;
+  std::atomic<int> told = 0;
+  const auto watch = run::StatusWatch::start({.on_change = [&](const std::string& folder) {
+    EXPECT_EQ(folder, folder_.path());
+    if (++told == 3) has_seen.set_value();
+  }});
+  EXPECT_TRUE(watch->status(folder_.path(), std::chrono::seconds(20)).status().IsIOError()) << "there is none";
+  callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    if (metrics[0].get<int64_t>("step") != 2) return;
+    // This thread is the controller's: it answers when the callback has returned.
+    std::thread([&, folder = folder_.path()] {
+      const Json first = watch->status(folder, std::chrono::seconds(20)).ValueOrDie();
+      EXPECT_EQ(first["state"], "running");
+      EXPECT_EQ(first["workers"][1]["phase"], "training");
+      has_seen.get_future().wait();  // nobody has asked again
+      const Json later = watch->status(folder, std::chrono::seconds(20)).ValueOrDie();
+      EXPECT_GT(later["last_report"], first["last_report"]);
+      EXPECT_TRUE(run::request_stop(folder, "enough").ok());
+      is_over.set_value();
+    }).detach();
+  };
+  EXPECT_EQ(run({{"reports", 1'000'000}, {"step_ms", 10}}).state, FinalState::aborted);
+  is_over.get_future().wait();
+  EXPECT_TRUE(watch->status(folder_.path(), std::chrono::seconds(20)).status().IsIOError());
 }
 
 // A run in a driver of its own, because its environment or its death must not be the test's.

@@ -15,6 +15,7 @@
 #include "paceline/dashboard/openapi.h"
 #include "paceline/dashboard/problem.h"
 #include "paceline/dashboard/prometheus.h"
+#include "paceline/rpc/profile_kind.h"
 #include "paceline/run/working_folder.h"
 #include "paceline/track/run_id.h"
 #include "paceline/views/profiles.h"
@@ -34,6 +35,7 @@ constexpr std::string_view kStop = "stop", kStacks = "stacks", kProfile = "profi
 constexpr std::string_view kCheckpointNow = "checkpoint_now";
 constexpr std::string_view kSpeedscope = "speedscope";
 constexpr int64_t kLongestProfile = 60;  // seconds
+const std::string kRunTopic = "run:";
 
 // Whether there is such an action, with such values.
 arrow::Status check(const ActionRequest& request) {
@@ -44,10 +46,8 @@ arrow::Status check(const ActionRequest& request) {
     return arrow::Status::Invalid("there is no action \"", request.action,
                                   "\"; there are: stop, stacks, profile, checkpoint_now");
   }
-  constexpr std::array kKinds{rpc::kCpuProfile, rpc::kOffCpuProfile, rpc::kMemoryProfile, rpc::kTimelineProfile};
-  if (std::ranges::find(kKinds, request.kind) == kKinds.end()) {
-    return arrow::Status::Invalid("there is no kind of profile \"", request.kind,
-                                  "\"; there are: cpu, off_cpu, memory, timeline");
+  if (rpc::find_profile_kind(request.kind) == nullptr) {
+    return arrow::Status::Invalid(rpc::no_such_profile_kind(request.kind));
   }
   if (request.seconds < 1 || request.seconds > kLongestProfile) {
     return arrow::Status::Invalid("seconds is ", request.seconds, "; wanted a whole number from 1 to ",
@@ -125,10 +125,13 @@ arrow::Result<Response> Api::health(const Call& call) {
 
 arrow::Result<Response> Api::open_session(const Call& call) {
   ARROW_ASSIGN_OR_RAISE(const CodeRequest request, body_of<CodeRequest>(call.request));
+  if (const auto wait = sessions_.wait_of(call.request.peer)) return wait_before_next(*wait);
   const auto cookie = sessions_.open(request.code);
   if (!cookie) {
+    sessions_.note_wrong(call.request.peer);
     record("refused a wrong or used code, " + call.who);
-    return problem(401, "the code is wrong, or was used", "use the last one that `paceline dashboard` has printed");
+    return problem(401, "the code is wrong, or was used",
+                   "use the last one that `paceline dashboard` has printed, or the token of its file where it has one");
   }
   ARROW_ASSIGN_OR_RAISE(Response response, session(call));
   // Through a proxy, others may live at its host: the cookie goes to the dashboard alone.
@@ -164,8 +167,25 @@ arrow::Result<Response> Api::list_runs(const Call& call) {
 }
 
 arrow::Result<Response> Api::show_run(const Call& call) {
-  ARROW_ASSIGN_OR_RAISE(const Json run, look("run:" + call.part("id")));
+  ARROW_ASSIGN_OR_RAISE(const Json run, shown_run(call.part("id"), [](const std::string& folder) {
+                          return run::request_status(folder, kPatience);
+                        }));
   return json_response(run);
+}
+
+arrow::Result<Json> Api::shown_run(const std::string& id, const views::AskStatus& ask) {
+  Json value;
+  ARROW_RETURN_NOT_OK(runs_.with_record(id, [&](const track::RunRecord& record) {
+    value = views::shown_run(record, ask);
+    return arrow::Status::OK();
+  }));
+  return value;
+}
+
+void Api::watch_runs(std::function<void(const std::string& topic)> on_change) {
+  watch_ = run::StatusWatch::start({.on_change = [tell = std::move(on_change)](const std::string& folder) {
+    tell(kRunTopic + track::run_id(folder));
+  }});
 }
 
 arrow::Result<track::RunRow> Api::row_of(const std::string& id) {
@@ -413,15 +433,12 @@ arrow::Result<Json> Api::look(const std::string& topic) {
     for (const views::ListedRun& run : page.runs) value[run.id] = run;
     return value;
   }
-  if (!topic.starts_with("run:")) {
+  if (!topic.starts_with(kRunTopic)) {
     return arrow::Status::Invalid("there is no topic \"", topic, "\"; there are: runs, run:ID");
   }
-  Json value;
-  ARROW_RETURN_NOT_OK(runs_.with_record(topic.substr(4), [&value](const track::RunRecord& record) {
-    value = views::shown_run(record, kPatience);
-    return arrow::Status::OK();
-  }));
-  return value;
+  return shown_run(topic.substr(kRunTopic.size()), [this](const std::string& folder) {
+    return watch_ ? watch_->status(folder, kPatience) : run::request_status(folder, kPatience);
+  });
 }
 
 arrow::Result<Response> Api::stream(const Call& call) {
@@ -432,8 +449,8 @@ arrow::Result<Response> Api::stream(const Call& call) {
   }
   for (const std::string& topic : topics) {
     if (topic == "runs") continue;
-    if (!topic.starts_with("run:")) return look(topic).status();
-    ARROW_RETURN_NOT_OK(runs_.folder_of(topic.substr(4)).status());
+    if (!topic.starts_with(kRunTopic)) return look(topic).status();
+    ARROW_RETURN_NOT_OK(runs_.folder_of(topic.substr(kRunTopic.size())).status());
   }
   const auto last = call.request.header("last-event-id");
   return Response{.events = EventStream{topics, std::string(last.value_or(""))}};

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 
@@ -15,6 +16,8 @@
 #include "paceline/dashboard/run_book.h"
 #include "paceline/dashboard/sessions.h"
 #include "paceline/dashboard/site.h"
+#include "paceline/run/status_watch.h"
+#include "paceline/views/shown_run.h"
 
 namespace paceline::dashboard {
 
@@ -59,8 +62,12 @@ class Api {
   /// Nobody waits for profiles any more that are being taken; runs keep them all the same.
   void give_up() { given_up_.request_stop(); }
 
-  /// The value of a topic of the stream: "runs" is the last hundred by their ids, "run:ID" as show_run() has it.
+  /// The value of a topic of the stream: "runs" is the last hundred by their ids, "run:ID" as show_run() has it. Of a
+  /// live run its driver tells what changes for as long as somebody looks.
   arrow::Result<Json> look(const std::string& topic);
+  /// `on_change` is told of topics that have become others, until the watch is ended; once, before the first look.
+  void watch_runs(std::function<void(const std::string& topic)> on_change);
+  void end_watch() { watch_.reset(); }
 
  private:
   /// At most so many at once: each may wait for a driver for a minute, and for a profile longer. Whoever takes profiles
@@ -70,6 +77,7 @@ class Api {
 
   arrow::Result<ActionAnswer> carry_out(const ActionRequest& request, const track::RunRow& run, const std::string& who);
   arrow::Result<track::RunRow> row_of(const std::string& id);
+  arrow::Result<Json> shown_run(const std::string& id, const views::AskStatus& ask);
   void record(const std::string& what) const {
     if (options_.record) options_.record(what);
   }
@@ -80,6 +88,7 @@ class Api {
   std::atomic<int> actions_{0};
   std::atomic<int> profiles_{0};
   std::stop_source given_up_;
+  std::unique_ptr<run::StatusWatch> watch_;  // null: drivers are asked each time
 };
 
 }  // namespace paceline::dashboard

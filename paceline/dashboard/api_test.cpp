@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <regex>
+
 #include "paceline/core/run_layout.h"
 #include "paceline/dashboard/prometheus.h"
 #include "paceline/dashboard/served_runs_fixture.h"
@@ -225,7 +228,12 @@ TEST(Prometheus, HasRunsWithTheirWorkers) {
   views::RunSummary run{.id = "1f", .name = "m\"n\\\n", .state = "running", .live = true};
   run.metrics = {{"loss", 0.5}, {"lr", 0.1}};
   run.checkpoints = {{.report = 3, .time = 99}};
-  run.workers = Json::array({{{"rank", 1}, {"node", "a"}, {"step", 7}, {"cpu_s", 1.5}, {"resident_bytes", 2048}},
+  run.workers = Json::array({{{"rank", 1},
+                              {"node", "a"},
+                              {"step", 7},
+                              {"cpu_s", 1.5},
+                              {"resident_bytes", 2048},
+                              {"spent", {{"compute_s", 8.0}, {"data_s", 2.5}}}},
                              {{"rank", nullptr}, {"node", "a"}}});
   run.datasets = {{.name = "train",
                    .steps = {{.name = "Read", .rows_task_outputs_generated = 5}},
@@ -242,8 +250,31 @@ TEST(Prometheus, HasRunsWithTheirWorkers) {
   EXPECT_THAT(text.text(), HasSubstr("paceline_steps_total{" + labels + ",rank=\"1\",node=\"a\"} 7\n"));
   EXPECT_THAT(text.text(),
               HasSubstr("paceline_data_rows_total{" + labels + ",dataset=\"train\",operator=\"0 Read\"} 5\n"));
-  EXPECT_THAT(text.text(), HasSubstr("paceline_time_seconds_total{" + labels + ",rank=\"1\",kind=\"data_wait\"} 2\n"));
+  EXPECT_THAT(text.text(),
+              HasSubstr("paceline_data_wait_seconds_total{" + labels + ",dataset=\"train\",rank=\"1\"} 2\n"));
+  const std::string of_rank = labels + ",rank=\"1\",node=\"a\"";
+  EXPECT_THAT(text.text(), HasSubstr("paceline_time_seconds_total{" + of_rank + ",kind=\"compute\"} 8\n"));
+  EXPECT_THAT(text.text(), HasSubstr("paceline_time_seconds_total{" + of_rank + ",kind=\"data_wait\"} 2.5\n"));
   EXPECT_THAT(text.text(), Not(HasSubstr("null")));
+}
+
+// With a wrong name a panel stays empty, and nobody knows why.
+TEST(Prometheus, HasAllThatTheGrafanaDashboardShows) {
+  std::ifstream file(GRAFANA_DASHBOARD);
+  const Json grafana = Json::parse(file);
+  const std::vector<std::string> names = PrometheusText::names();
+  int expressions = 0;
+  for (const Json& panel : grafana["panels"]) {
+    for (const Json& target : panel.value("targets", Json::array())) {
+      const auto expression = target["expr"].get<std::string>();
+      const std::regex metric("paceline_[a-z0-9_]+");
+      for (std::sregex_iterator found(expression.begin(), expression.end(), metric), end; found != end; ++found) {
+        EXPECT_THAT(names, ::testing::Contains(found->str())) << expression;
+        ++expressions;
+      }
+    }
+  }
+  EXPECT_GT(expressions, 20);
 }
 
 TEST_F(ApiTest, HangsAreListedAndGivenWithTheirStacks) {

@@ -1,18 +1,27 @@
 #include "paceline/dashboard/dashboard.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <utility>
 
 #include "paceline/core/log.h"
+#include "paceline/core/posix/host_name.h"
 #include "paceline/core/state_directory.h"
 #include "paceline/dashboard/api.h"
 #include "paceline/dashboard/assets.h"
 #include "paceline/dashboard/router.h"
+#include "paceline/dashboard/token_file.h"
 #include "paceline/track/character_width.h"
 #include "paceline/track/dashboard_address.h"
 
 namespace paceline::dashboard {
 namespace {
+
+std::string in_small_letters(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  return text;
+}
 
 class RunningDashboard final : public Dashboard {
  public:
@@ -20,50 +29,73 @@ class RunningDashboard final : public Dashboard {
       : options_(std::move(options)),
         state_(state),
         log_(state + "/dashboard.log", nullptr, LogLevel::error),
-        token_file_(state + "/metrics_token"),
+        metrics_token_file_(state + "/metrics_token"),
         runs_(options_.storage_paths) {}
   ~RunningDashboard() override { stop(); }
 
   arrow::Status open() {
-    ARROW_ASSIGN_OR_RAISE(const std::string token, metrics_token(token_file_));
+    ARROW_ASSIGN_OR_RAISE(const std::string metrics_token,
+                          token_in_file(metrics_token_file_, "the token for /metrics"));
+    ARROW_ASSIGN_OR_RAISE(const Reach reach, reach_of(options_.address));
+    if (!reach.is_loopback && !options_.insecure_no_tls) return refuse_network();
     assets_ = embedded_assets();
     if (!options_.web_root.empty()) {
       ARROW_ASSIGN_OR_RAISE(assets_, folder_assets(options_.web_root));
     }
     if (!options_.external_url.empty()) {
-      ARROW_ASSIGN_OR_RAISE(site_, parse_site(options_.external_url));
+      ARROW_ASSIGN_OR_RAISE(site_, parse_site(options_.external_url, options_.insecure_no_tls));
     }
-    ARROW_ASSIGN_OR_RAISE(sessions_, Sessions::create([this](const std::string& code) {
-                            tell("opened; to open it once more: " + address(code));
-                          }));
+    std::string token;
+    if (!reach.is_loopback) {
+      token_file_ = options_.token_file.empty() ? state_ + "/dashboard_token" : options_.token_file;
+      ARROW_ASSIGN_OR_RAISE(token, token_in_file(token_file_, "the token that opens the dashboard"));
+      site_.is_on_network = true;
+      site_.names = {in_small_letters(host_name())};
+    }
+    own_host_ = reach.is_any ? host_name() : options_.address;
+    ARROW_ASSIGN_OR_RAISE(
+        sessions_,
+        Sessions::create([this](const std::string& code) { tell("opened; to open it once more: " + address(code)); },
+                         token));
     api_ = std::make_unique<Api>(
         runs_, *sessions_,
         Api::Options{.read_only = options_.read_only, .site = site_, .record = [this](const std::string& what) {
                        log_.info(track::printable(what));
                        tell(track::printable(what));
                      }});
-    router_ = std::make_unique<Router>(*api_, *sessions_, *assets_, token, site_);
+    router_ = std::make_unique<Router>(*api_, *sessions_, *assets_, metrics_token, site_);
     feed_ = std::make_unique<Feed>([this](const std::string& topic) { return api_->look(topic); });
+    api_->watch_runs([this](const std::string& topic) { feed_->note_change(topic); });
     ARROW_RETURN_NOT_OK(listen());
     sessions_->name_cookie(server_->port());
     log_.info("listens at " + options_.address + ":" + std::to_string(server_->port()));
-    ARROW_ASSIGN_OR_RAISE(announced_, track::DashboardAddress::announce(state_, base()));
+    ARROW_ASSIGN_OR_RAISE(announced_, track::DashboardAddress::announce(state_, base(), options_.storage_paths));
     server_->start([this](const Request& request) { return router_->answer(request); });
     return arrow::Status::OK();
   }
 
   std::string url() const override { return address(sessions_->code()); }
   uint16_t port() const override { return server_->port(); }
+  const std::string& metrics_token_file() const override { return metrics_token_file_; }
   const std::string& token_file() const override { return token_file_; }
 
   void stop() override {
     if (feed_) feed_->stop();
     if (api_) api_->give_up();
     if (server_) server_->stop();
+    if (api_) api_->end_watch();
     announced_.reset();
   }
 
  private:
+  arrow::Status refuse_network() const {
+    return arrow::Status::Invalid(
+        options_.address,
+        " can be reached from other machines, and this server has no encryption: who sees what goes over the network "
+        "has your session. Wanted an address of the loopback, 127.0.0.1 or ::1, with a tunnel (ssh -L 8265:127.0.0.1:",
+        options_.port.value_or(kUsualPort),
+        " HOST) or a proxy with TLS before it; or --insecure-no-tls, on a network that you trust");
+  }
   arrow::Status listen() {
     auto server = HttpServer::listen(options_.address, options_.port.value_or(kUsualPort), *feed_, options_.limits);
     if (server.status().IsIOError() && !options_.port) {
@@ -79,8 +111,8 @@ class RunningDashboard final : public Dashboard {
   std::string address(const std::string& code) const { return base() + "#code=" + code; }
   std::string base() const {
     if (site_.is_given()) return site_.origin + site_.path;
-    const bool is_version_6 = options_.address.find(':') != std::string::npos;
-    const std::string host = is_version_6 ? "[" + options_.address + "]" : options_.address;
+    const bool is_version_6 = own_host_.find(':') != std::string::npos;
+    const std::string host = is_version_6 ? "[" + own_host_ + "]" : own_host_;
     return "http://" + host + ":" + std::to_string(server_->port()) + "/";
   }
   void tell(const std::string& line) const {
@@ -90,7 +122,9 @@ class RunningDashboard final : public Dashboard {
   DashboardOptions options_;
   const std::string state_;
   Log log_;
+  const std::string metrics_token_file_;
   std::string token_file_;
+  std::string own_host_;  // in addresses
   RunBook runs_;
   Site site_;
   std::unique_ptr<Assets> assets_;

@@ -1,7 +1,7 @@
 // Dashboard: the server that `paceline dashboard` is: wires what answers with what listens.
 //
-// Reads the user's run store and run folders, and asks the drivers of live runs; keeps nothing itself but the token of
-// /metrics and a log of what was done from it, both in the state directory. Not thread-safe; its threads are its own.
+// Reads the user's run store and run folders, and asks the drivers of live runs; keeps nothing itself but tokens and a
+// log of what was done from it, in the state directory. Not thread-safe; its threads are its own.
 #pragma once
 
 #include <arrow/result.h>
@@ -21,8 +21,13 @@ namespace paceline::dashboard {
 inline constexpr uint16_t kUsualPort = 8265;
 
 struct DashboardOptions {
-  /// Of the loopback.
+  /// Another than one of the loopback needs `insecure_no_tls`, and gets a token: DashboardOptions::token_file.
   std::string address = "127.0.0.1";
+  /// Others on the network may see what goes over it: this server has no TLS.
+  bool insecure_no_tls = false;
+  /// The file with the token that opens sessions, for who comes over the network; made where it is not there. "":
+  /// dashboard_token in the state directory.
+  std::string token_file;
   /// Nothing: kUsualPort, or where that is taken any that is free; 0: any that is free.
   std::optional<uint16_t> port;
   /// Absolute paths or URIs: only runs in these; empty: all that the run store knows.
@@ -47,6 +52,8 @@ class Dashboard {
   virtual std::string url() const = 0;
   virtual uint16_t port() const = 0;
   /// The file with the token for /metrics.
+  virtual const std::string& metrics_token_file() const = 0;
+  /// The file with the token that opens sessions; "" where it listens at the loopback alone.
   virtual const std::string& token_file() const = 0;
   /// Says goodbye to pages and stops; waits for what is being done.
   virtual void stop() = 0;

@@ -8,9 +8,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/core/posix/host_name.h"
 #include "paceline/dashboard/served_runs_fixture.h"
 
 namespace paceline::dashboard {
@@ -80,7 +83,10 @@ class DashboardTest : public ServedRunsTest {
   // "Cookie: …" of a session opened with the code of the address.
   std::string open_session() const {
     const std::string url = dashboard_->url();
-    const std::string body = Json{{"code", url.substr(url.find("#code=") + 6)}}.dump();
+    return open_session(url.substr(url.find("#code=") + 6));
+  }
+  std::string open_session(const std::string& secret) const {
+    const std::string body = Json{{"code", secret}}.dump();
     const std::string answer =
         ask_once("POST /api/v1/session HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " +
                  std::to_string(body.size()) + "\r\n\r\n" + body);
@@ -225,6 +231,37 @@ TEST_F(DashboardTest, SaysWhereItCannotListen) {
   }
   EXPECT_THAT(Dashboard::start({.address = "here"}).status().message(), HasSubstr("\"here\" is no address"));
   EXPECT_THAT(Dashboard::start({.port = 0, .web_root = "/no/such"}).status().message(), HasSubstr("/no/such"));
+}
+
+TEST_F(DashboardTest, OnTheNetworkItHasAToken) {
+  const std::string file = home_ / "token";
+  dashboard_ =
+      Dashboard::start({.address = "0.0.0.0", .insecure_no_tls = true, .token_file = file, .port = 0}).ValueOrDie();
+  EXPECT_EQ(dashboard_->token_file(), file);
+  EXPECT_EQ(std::filesystem::status(file).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_THAT(dashboard_->url(), StartsWith("http://" + host_name() + ":"));
+  std::string token;
+  std::ifstream(file) >> token;
+  const auto get = [this](const std::string& host, const std::string& cookie = "") {
+    return ask_once("GET /api/v1/runs HTTP/1.1\r\nHost: " + host + "\r\n" + cookie + "Connection: close\r\n\r\n");
+  };
+  for (int i = 0; i < 2; ++i) {
+    const std::string cookie = open_session(token);
+    EXPECT_THAT(get(host_name(), cookie), StartsWith("HTTP/1.1 200 ")) << "it lasts";
+    EXPECT_THAT(get("evil.example", cookie), StartsWith("HTTP/1.1 403 "));
+  }
+  EXPECT_THAT(get(host_name()), StartsWith("HTTP/1.1 401 "));
+}
+
+TEST_F(DashboardTest, ATokenThatOthersMayReadIsRefused) {
+  testing::write_file(home_ / "token", std::string(32, 'x'));
+  std::filesystem::permissions(home_ / "token", std::filesystem::perms::group_read, std::filesystem::perm_options::add);
+  const auto refused =
+      Dashboard::start({.address = "0.0.0.0", .insecure_no_tls = true, .token_file = home_ / "token", .port = 0});
+  EXPECT_THAT(refused.status().message(), HasSubstr("the token that opens the dashboard, and others may read it"));
+  const auto needless = Dashboard::start({.token_file = home_ / "token", .port = 0});
+  EXPECT_TRUE(needless.ok()) << "on the loopback there is none: " << needless.status();
 }
 
 TEST_F(DashboardTest, TakesAnotherPortWhereTheUsualOneIsTaken) {

@@ -38,7 +38,7 @@ uint64_t Feed::subscribe(const std::vector<std::string>& topics, const std::stri
   client.deliver = std::move(deliver);
   const bool returns = !last_event_id.empty();
   for (const std::string& name : topics) {
-    watched_.try_emplace(name, name).first->second.last_wanted = Clock::now();
+    watched_.try_emplace(name, name).first->second.has_changed = true;  // while nobody watched it, maybe
     client.missing[name] = returns ? "gap" : "";
   }
   send(client, "retry: 2000\n\n");
@@ -50,9 +50,17 @@ uint64_t Feed::subscribe(const std::vector<std::string>& topics, const std::stri
     if (parsed.ec == std::errc() && parsed.ptr == end) resume(client, last);
   }
   begin(client);
-  has_newcomers_ = true;
+  has_news_ = true;
   changed_.notify_all();
   return next_client_;
+}
+
+void Feed::note_change(const std::string& topic) {
+  const std::lock_guard lock(mutex_);
+  const auto found = watched_.find(topic);
+  if (found == watched_.end() || std::exchange(found->second.has_changed, true)) return;
+  has_news_ = true;
+  changed_.notify_all();
 }
 
 // What the client has missed, where the topics still have all of it.
@@ -108,15 +116,21 @@ void Feed::look_at(const std::string& name) {
   constexpr int kShare = 20;
   constexpr Clock::duration kLongestRest = std::chrono::seconds(5);
   const auto begin = Clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    watched_.at(name).has_changed = false;  // what changes from here on this look may miss
+  }
   auto value = look_(name);  // reads disks, and asks drivers
   const auto end = Clock::now();
   const std::lock_guard lock(mutex_);
   const auto found = watched_.find(name);
   if (found == watched_.end()) return;
-  found->second.next_look = std::max<Clock::time_point>(begin + options_.interval * 9 / 10,
-                                                        end + std::min(kShare * (end - begin), kLongestRest));
+  Watched& watched = found->second;
+  watched.may_look = std::max<Clock::time_point>(begin + options_.interval * 9 / 10,
+                                                 end + std::min(kShare * (end - begin), kLongestRest));
+  watched.must_look = std::max(watched.may_look, begin + options_.rest * 9 / 10);
   if (!value.ok()) return;  // the client keeps what it has
-  const auto data = found->second.topic.update(*std::move(value), number_);
+  const auto data = watched.topic.update(*std::move(value), number_);
   for (auto& [id, client] : clients_) {
     if (std::ranges::find(client.topics, name) == client.topics.end()) continue;
     if (!data || client.missing.contains(name)) continue;
@@ -125,18 +139,36 @@ void Feed::look_at(const std::string& name) {
   }
 }
 
+bool Feed::is_wanted(const std::string& topic) const {
+  return std::ranges::any_of(clients_, [&topic](const auto& entry) {
+    return std::ranges::find(entry.second.topics, topic) != entry.second.topics.end();
+  });
+}
+
+// When there is something to do if nothing happens; nothing without clients and topics.
+std::optional<Feed::Clock::time_point> Feed::next_turn() const {
+  std::optional<Clock::time_point> next;
+  const auto consider = [&next](Clock::time_point time) { next = next ? std::min(*next, time) : time; };
+  for (const auto& [name, watched] : watched_) {
+    consider(is_wanted(name) ? watched.next_look() : watched.last_wanted + options_.linger);
+  }
+  for (const auto& [id, client] : clients_) {
+    consider(client.last_sent + (client.lags ? options_.interval : options_.ping));
+  }
+  return next;
+}
+
 void Feed::work() {
   std::unique_lock lock(mutex_);
   while (!is_stopped_) {
     const auto now = Clock::now();
-    for (const auto& [id, client] : clients_) {
-      for (const std::string& name : client.topics) watched_.at(name).last_wanted = now;
+    std::vector<std::string> names;
+    for (auto& [name, watched] : watched_) {
+      if (!is_wanted(name)) continue;
+      watched.last_wanted = now;
+      if (watched.next_look() <= now) names.push_back(name);
     }
     std::erase_if(watched_, [&](const auto& entry) { return now - entry.second.last_wanted > options_.linger; });
-    std::vector<std::string> names;
-    for (const auto& [name, watched] : watched_) {
-      if (watched.next_look <= now) names.push_back(name);
-    }
     lock.unlock();
     for (const std::string& name : names) look_at(name);
     lock.lock();
@@ -146,13 +178,10 @@ void Feed::work() {
       if (Clock::now() - client.last_sent >= options_.ping) send(client, kPing);
     }
     if (is_stopped_) break;
-    const auto is_due = [this] { return is_stopped_ || has_newcomers_; };
-    if (clients_.empty() && watched_.empty()) {
-      changed_.wait(lock, is_due);
-    } else {
-      changed_.wait_until(lock, now + options_.interval, is_due);
-    }
-    has_newcomers_ = false;
+    const auto is_due = [this] { return is_stopped_ || has_news_; };
+    const auto next = next_turn();
+    next ? (void)changed_.wait_until(lock, *next, is_due) : changed_.wait(lock, is_due);
+    has_news_ = false;
   }
 }
 

@@ -1,10 +1,11 @@
 // Feed: what clients watch, told to them as it changes: server-sent events, four times a second at most, and less often
 // where it costs much to look: a twentieth of a core at most.
 //
-// A thread of its own looks at the topics that somebody watches, and for a while after nobody does, so that who comes
-// back with Last-Event-ID gets what it missed. Who cannot have that, or does not take events as fast as they come, gets
-// "gap" and a snapshot. Events: "snapshot", "delta" (topic.h), "gap" {"topic"}, "bye" {} when the server ends; a
-// comment every 15 s where there is nothing to say. Thread-safe.
+// A thread of its own looks at the topics that somebody watches: when it is told that one has changed, and now and
+// then, for what nobody tells. A topic is kept for a while after its last watcher, so that who comes back with
+// Last-Event-ID gets what it missed. Who cannot have that, or does not take events as fast as they come, gets "gap" and
+// a snapshot. Events: "snapshot", "delta" (topic.h), "gap" {"topic"}, "bye" {} when the server ends; a comment every 15
+// s where there is nothing to say. Thread-safe.
 #pragma once
 
 #include <arrow/result.h>
@@ -15,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,9 +34,12 @@ class Feed {
   using Deliver = std::function<bool(const std::string& text)>;
 
   struct Options {
+    /// Between two looks at a topic at least.
     std::chrono::milliseconds interval{250};
+    /// Between two looks where nobody has told that it has changed.
+    std::chrono::milliseconds rest{1'000};
     std::chrono::milliseconds ping{15'000};
-    /// How long a topic is looked at after its last watcher has left.
+    /// How long a topic is kept after its last watcher has left.
     std::chrono::milliseconds linger{60'000};
   };
 
@@ -46,6 +51,8 @@ class Feed {
   uint64_t subscribe(const std::vector<std::string>& topics, const std::string& last_event_id, Deliver deliver);
   /// When it returns, `deliver` is not called any more.
   void unsubscribe(uint64_t subscription);
+  /// The topic is another now; of one that nobody watches this is nothing.
+  void note_change(const std::string& topic);
   /// Says goodbye to all, and looks no more.
   void stop();
 
@@ -54,8 +61,11 @@ class Feed {
   struct Watched {
     explicit Watched(const std::string& name) : topic(name) {}
     Topic topic;
-    Clock::time_point last_wanted;
-    Clock::time_point next_look;
+    Clock::time_point last_wanted = Clock::now();
+    Clock::time_point may_look, must_look;
+    bool has_changed = false;
+
+    Clock::time_point next_look() const { return has_changed ? may_look : must_look; }
   };
   struct Client {
     std::vector<std::string> topics;
@@ -66,6 +76,8 @@ class Feed {
   };
 
   void work();
+  bool is_wanted(const std::string& topic) const;
+  std::optional<Clock::time_point> next_turn() const;
   void look_at(const std::string& name);
   void send(Client& client, const std::string& text);
   void begin(Client& client);
@@ -78,7 +90,7 @@ class Feed {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_stopped_ = false;
-  bool has_newcomers_ = false;
+  bool has_news_ = false;  // watchers or changes
   uint64_t number_ = 0;
   uint64_t next_client_ = 0;
   std::map<std::string, Watched> watched_;

@@ -76,7 +76,9 @@ class FeedTest : public ::testing::Test {
                if (topic == "broken") return arrow::Status::IOError("no such run");
                return Json{{topic, value_.load()}};
              },
-             {.interval = std::chrono::milliseconds(5), .ping = std::chrono::milliseconds(20)}};
+             {.interval = std::chrono::milliseconds(5),
+              .rest = std::chrono::milliseconds(5),
+              .ping = std::chrono::milliseconds(20)}};
   Client client_;
 };
 
@@ -129,6 +131,26 @@ TEST_F(FeedTest, WhoLagsGetsTheWholeAgain) {
   EXPECT_THAT(client_.until("\"value\":{\"a\":4}"),
               AllOf(HasSubstr("event: gap\n"), Not(HasSubstr("\"set\":{\"a\":2"))));
   feed_.stop();
+}
+
+TEST(FeedOfTold, LooksWhenItIsToldAndOnlyWhileSomebodyWatches) {
+  std::atomic<int> looks = 0;
+  Feed feed([&looks](const std::string& topic) -> arrow::Result<Json> { return Json{{topic, ++looks}}; },
+            {.interval = std::chrono::milliseconds(5), .rest = std::chrono::hours(1)});
+  feed.note_change("a");
+  Client first;
+  const uint64_t subscription = feed.subscribe({"a"}, "", first.taker());
+  const std::string id = Client::last_id(first.until("\"value\":{\"a\":1}"));
+  feed.note_change("a");
+  (void)first.until("\"set\":{\"a\":2}");
+  feed.note_change("b");
+  feed.unsubscribe(subscription);
+  feed.note_change("a");
+  Client again;
+  feed.subscribe({"a"}, id, again.taker());
+  (void)again.until("\"set\":{\"a\":3}");  // what it has missed, and then what has become of it
+  EXPECT_EQ(looks, 3);
+  feed.stop();
 }
 
 }  // namespace

@@ -1,26 +1,46 @@
 #include "paceline/dashboard/guard.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "paceline/dashboard/problem.h"
 
 namespace paceline::dashboard {
 namespace {
 
 constexpr const char* kThisSite =
-    "open the dashboard by the address that `paceline dashboard` prints; behind a proxy, it needs --external-url";
+    "open the dashboard by the address that `paceline dashboard` prints; behind a proxy, or by another name of the "
+    "machine, it needs --external-url";
 
 std::string quoted(const std::optional<std::string_view>& value) {
   return value ? "\"" + std::string(*value) + "\"" : "none, or several";
 }
 
-}  // namespace
-
-bool is_loopback_host(std::string_view host) {
+// "train" of "train:8265"; "" where behind the name is no port.
+std::string_view name_in(std::string_view host) {
   const size_t end = host.starts_with('[') ? host.find(']') + 1 : host.find(':');
-  const std::string_view name = host.substr(0, end);
   const std::string_view port = end == std::string_view::npos ? "" : host.substr(end);
   const bool has_port = port.size() > 1 && port[0] == ':' && port.size() <= 6 &&
                         port.find_first_not_of("0123456789", 1) == std::string_view::npos;
-  return (port.empty() || has_port) && (name == "localhost" || name == "127.0.0.1" || name == "[::1]");
+  return port.empty() || has_port ? host.substr(0, end) : "";
+}
+
+}  // namespace
+
+bool is_loopback_host(std::string_view host) {
+  const std::string_view name = name_in(host);
+  return name == "localhost" || name == "127.0.0.1" || name == "[::1]";
+}
+
+bool is_own_host(std::string_view host, const Request& request, const Site& site) {
+  if (is_loopback_host(host) || (site.is_given() && host == site.host)) return true;
+  if (!site.is_on_network) return false;
+  std::string name(name_in(host));
+  std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  const std::string& own = request.own_address;
+  if (name.empty()) return false;
+  return name == (own.find(':') == std::string::npos ? own : "[" + own + "]") ||
+         std::ranges::find(site.names, name) != site.names.end();
 }
 
 std::optional<Response> refuse_stranger(const Request& request, const Site& site) {
@@ -32,7 +52,7 @@ std::optional<Response> refuse_stranger(const Request& request, const Site& site
   }
   const auto host = request.header("host");
   if (!host) return problem(400, "the request has no Host header, or several", "send one");
-  if (!is_loopback_host(*host) && !(site.is_given() && *host == site.host)) {
+  if (!is_own_host(*host, request, site)) {
     return problem(403, "the request is for the host " + quoted(host) + ", which this dashboard is not", kThisSite);
   }
   return std::nullopt;

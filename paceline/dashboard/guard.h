@@ -1,9 +1,10 @@
 // The first look at a request, before anything is read for it: may a browser's page, or a program, ask this here at
 // all?
 //
-// Against DNS rebinding the Host must be a name of this machine's loopback, or that of the proxy; against pages of
-// other sites, what the browser says of where a request comes from (Origin, Sec-Fetch-Site) must be this site; and what
-// changes anything needs a header that no form can send. Everything that is not listed is refused. Pure.
+// Against DNS rebinding the Host must be a name of this machine's loopback, or that of the proxy, or, where it listens
+// on the network, the machine's name or the address that was asked, which no name of another can pretend; against pages
+// of other sites, what the browser says of where a request comes from (Origin, Sec-Fetch-Site) must be this site; and
+// what changes anything needs a header that no form can send. Everything that is not listed is refused. Pure.
 #pragma once
 
 #include <optional>
@@ -23,6 +24,8 @@ std::optional<Response> refuse_other_site(const Request& request, const Site& si
 /// The refusal of a POST without kOwnHeader: 403.
 std::optional<Response> refuse_form(const Request& request);
 
+/// Whether a Host header names this dashboard: its loopback, or what the site has beside that.
+bool is_own_host(std::string_view host, const Request& request, const Site& site);
 /// Whether a Host header names this machine's loopback, with any port: a tunnel has another than the server.
 bool is_loopback_host(std::string_view host);
 

@@ -1,5 +1,7 @@
 #include "paceline/dashboard/http_server.h"
 
+#include <fcntl.h>
+
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -29,6 +31,21 @@ namespace http = beast::http;
 using tcp = asio::ip::tcp;
 
 constexpr size_t kAnswering = 8;  // threads: two actions and two profiles may hold one for a minute each
+
+arrow::Result<asio::ip::address> parse_address(const std::string& text) {
+  beast::error_code error;
+  const auto address = asio::ip::make_address(text, error);
+  if (error) return arrow::Status::Invalid("\"", text, "\" is no address; wanted one like 127.0.0.1");
+  return address;
+}
+
+// As people write it: an IPv4 address at a socket of both kinds is one.
+std::string address_text(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
+  }
+  return address.to_string();
+}
 
 class Server;
 
@@ -78,6 +95,7 @@ class Server final : public HttpServer {
     if (!error) error = acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) error = acceptor_.bind(endpoint_, error);
     if (!error) error = acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    ::fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC);
     if (!error) port_ = acceptor_.local_endpoint(error).port();
     return error;
   }
@@ -209,7 +227,8 @@ void Connection::take() {
     request_.headers.emplace_back(std::move(name), std::string(field.value()));
   }
   beast::error_code ignored;
-  request_.peer = stream_.socket().remote_endpoint(ignored).address().to_string();
+  request_.peer = address_text(stream_.socket().remote_endpoint(ignored).address());
+  request_.own_address = address_text(stream_.socket().local_endpoint(ignored).address());
   stream_.expires_never();
   server_.in_background([self = shared_from_this()] {
     Response response = self->server_.answer(self->request_);
@@ -343,18 +362,14 @@ void Connection::watch_for_end() {
 
 }  // namespace
 
+arrow::Result<Reach> reach_of(const std::string& address) {
+  ARROW_ASSIGN_OR_RAISE(const auto parsed, parse_address(address));
+  return Reach{.is_loopback = parsed.is_loopback(), .is_any = parsed.is_unspecified()};
+}
+
 arrow::Result<std::unique_ptr<HttpServer>> HttpServer::listen(const std::string& address, uint16_t port, Feed& feed,
                                                               const HttpLimits& limits) {
-  beast::error_code error;
-  const auto parsed = asio::ip::make_address(address, error);
-  if (error) return arrow::Status::Invalid("\"", address, "\" is no address; wanted one like 127.0.0.1");
-  if (!parsed.is_loopback()) {
-    return arrow::Status::Invalid(
-        address,
-        " can be reached from other machines, and the dashboard has no encryption for that yet; wanted an "
-        "address of the loopback, 127.0.0.1 or ::1. From elsewhere, use a tunnel: ssh -L ",
-        port, ":127.0.0.1:", port, " HOST");
-  }
+  ARROW_ASSIGN_OR_RAISE(const auto parsed, parse_address(address));
   auto server = std::make_unique<Server>(tcp::endpoint(parsed, port), feed, limits);
   if (const auto failed = server->open()) {
     return arrow::Status::IOError("cannot listen at ", address, " port ", port, ": ", failed.message());

@@ -1,5 +1,4 @@
-// HttpServer: HTTP/1.1 on a port of this machine's loopback, over Boost.Beast: sockets, limits and time-outs, nothing
-// else.
+// HttpServer: HTTP/1.1 on a port of this machine, over Boost.Beast: sockets, limits and time-outs, nothing else.
 //
 // One thread has all sockets; a few others call `answer`, which may block. What is larger, slower or more than the
 // limits allow is refused before anybody is asked for an answer. Answers that are events (message.h) go on with what
@@ -38,8 +37,8 @@ class HttpServer {
  public:
   using Answer = std::function<Response(const Request& request)>;
 
-  /// Listens at the address, a loopback's ("127.0.0.1"); port 0 is any that is free. `feed` must outlive it. IOError:
-  /// the port is taken. Invalid: the address is none, or not of the loopback.
+  /// Listens at the address ("127.0.0.1"); port 0 is any that is free. `feed` must outlive it. IOError: the port is
+  /// taken, or the address is not this machine's. Invalid: it is no address.
   static arrow::Result<std::unique_ptr<HttpServer>> listen(const std::string& address, uint16_t port, Feed& feed,
                                                            const HttpLimits& limits = {});
   virtual ~HttpServer() = default;
@@ -50,5 +49,14 @@ class HttpServer {
   /// Waits for answers under way, then closes all connections.
   virtual void stop() = 0;
 };
+
+/// What an address to listen at ("127.0.0.1", "0.0.0.0") reaches.
+struct Reach {
+  bool is_loopback = false;
+  /// All addresses of the machine.
+  bool is_any = false;
+};
+/// Invalid: it is no address.
+arrow::Result<Reach> reach_of(const std::string& address);
 
 }  // namespace paceline::dashboard

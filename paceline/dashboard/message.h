@@ -21,6 +21,8 @@ struct Request {
   std::string body;
   /// Address of who asks: "127.0.0.1".
   std::string peer;
+  /// This machine's, to which the request came.
+  std::string own_address = {};
 
   /// The header's value; nothing where there is none, or more than one.
   std::optional<std::string_view> header(std::string_view name) const {

@@ -22,7 +22,7 @@ std::string title_of(int status) {
     case 413:
       return "the request is too large";
     case 429:
-      return "too many at once";
+      return "too many";
     case 431:
       return "the request's head is too large";
     case 501:
@@ -56,6 +56,14 @@ ProblemMeaning meaning_of(const arrow::Status& status) {
 Response problem(int status, const std::string& detail, const std::string& hint) {
   const Problem about{.title = title_of(status), .status = status, .detail = detail, .hint = hint};
   return {.status = status, .content_type = "application/problem+json", .body = encode_json(about)};
+}
+
+Response wait_before_next(std::chrono::seconds wait) {
+  const std::string seconds = std::to_string(wait.count());
+  Response response = problem(429, "too many wrong codes or tokens came from your address",
+                              "wait for " + seconds + " s before the next");
+  response.headers.emplace_back("Retry-After", seconds);
+  return response;
 }
 
 Response problem(const arrow::Status& status) {

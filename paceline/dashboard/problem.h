@@ -1,6 +1,8 @@
 // Errors as the dashboard answers them: problem JSON (RFC 9457) with what has happened and what to do. Pure.
 #pragma once
 
+#include <chrono>
+
 #include <arrow/status.h>
 
 #include <string>
@@ -23,5 +25,8 @@ Response problem(int status, const std::string& detail, const std::string& hint)
 
 /// Of a failure: KeyError is 404, Invalid 400, Cancelled 504, AlreadyExists 409, NotImplemented 501, others 500.
 Response problem(const arrow::Status& status);
+
+/// 429 for who was wrong about a secret too often, and has to wait.
+Response wait_before_next(std::chrono::seconds wait);
 
 }  // namespace paceline::dashboard

@@ -6,14 +6,16 @@
 
 #include "paceline/core/clock.h"
 #include "paceline/core/json.h"
+#include "paceline/core/progress.h"
 #include "paceline/policy/state.h"
 
 namespace paceline::dashboard {
 namespace {
 
-constexpr double kPercent = 100;
-constexpr double kMib = 1 << 20;
-constexpr double kMb = 1e6;
+// As paceline_time_seconds_total names what a rank's time went into.
+constexpr std::pair<const char*, double TimeSpent::*> kSpent[] = {
+    {"compute", &TimeSpent::compute_s},       {"data_wait", &TimeSpent::data_s},    {"comm", &TimeSpent::collectives_s},
+    {"checkpoint", &TimeSpent::checkpoint_s}, {"starting", &TimeSpent::starting_s}, {"other", &TimeSpent::other_s}};
 
 struct MetricMeaning {
   const char* name;
@@ -32,7 +34,9 @@ constexpr MetricMeaning kMeanings[] = {
     {"paceline_process_cpu_seconds_total", "counter", "CPU time of a worker"},
     {"paceline_process_rss_bytes", "gauge", "Resident memory of a worker"},
     {"paceline_checkpoint_last_success_timestamp_seconds", "gauge", "When the last checkpoint was published"},
-    {"paceline_time_seconds_total", "counter", "What a rank has spent its time on; known is data_wait"},
+    {"paceline_time_seconds_total", "counter", "What a rank of this attempt has spent its time on, by kind"},
+    {"paceline_data_wait_seconds_total", "counter",
+     "How long a rank has waited for batches of a dataset: a part of its paceline_time_seconds_total, data_wait"},
     {"paceline_data_rows_total", "counter", "Rows that a step of a dataset has made"},
     {"paceline_data_bytes_total", "counter", "Bytes that a step of a dataset has made"},
     {"paceline_data_queue_items", "gauge", "Blocks of a dataset that were read ahead"},
@@ -102,12 +106,12 @@ std::string in_capitals(std::string text) {
   return text;
 }
 
+}  // namespace
+
 Labels with(Labels labels, std::string name, std::string value) {
   labels.emplace_back(std::move(name), std::move(value));
   return labels;
 }
-
-}  // namespace
 
 std::string label_text(const std::string& value) {
   const bool is_text = is_utf8(value);
@@ -184,6 +188,9 @@ void PrometheusText::add_workers(const Labels& labels, const views::RunSummary& 
     if (const int64_t step = worker.value("step", int64_t{0}); step > 0) {
       sample("paceline_steps_total", of_rank, static_cast<double>(step));
     }
+    const auto spent = worker.value("spent", TimeSpent());
+    for (const auto& [kind, seconds] : kSpent)
+      sample("paceline_time_seconds_total", with(of_rank, "kind", kind), spent.*seconds);
     const auto resident = worker.value("resident_bytes", int64_t{0});
     if (resident == 0) continue;
     sample("paceline_process_cpu_seconds_total", of_rank, worker.value("cpu_s", 0.0));
@@ -191,103 +198,7 @@ void PrometheusText::add_workers(const Labels& labels, const views::RunSummary& 
   }
 }
 
-void PrometheusText::sample(const std::string& name, Labels labels, const MaybeNumber& value, double factor) {
-  if (value) sample(name, std::move(labels), *value * factor);
-}
-
-void PrometheusText::add_node(const std::string& run_id, const std::string& run_name, const views::NodeSummary& node) {
-  const NodeSample& now = node.sample;
-  const Labels labels = {{"run_id", run_id}, {"run_name", run_name}, {"node", node.name}};
-  sample("paceline_node_cpu_ratio", labels, now.cpu_ratio);
-  sample("paceline_node_cpu_cores", labels, now.cores);
-  sample("paceline_node_load1", labels, now.load_1m);
-  const std::pair<const char*, MaybeNumber> memory[] = {{"used", now.memory_used_bytes},
-                                                        {"available", now.memory_available_bytes},
-                                                        {"total", now.memory_total_bytes},
-                                                        {"shared", now.memory_shared_bytes},
-                                                        {"swap_used", now.swap_used_bytes},
-                                                        {"swap_total", now.swap_total_bytes},
-                                                        {"group_used", now.group_memory_used_bytes},
-                                                        {"group_limit", now.group_memory_limit_bytes}};
-  for (const auto& [kind, bytes] : memory) sample("paceline_node_memory_bytes", with(labels, "kind", kind), bytes);
-  sample("paceline_node_disk_bytes", with(labels, "kind", "free"), now.disk_free_bytes);
-  sample("paceline_node_disk_bytes", with(labels, "kind", "size"), now.disk_size_bytes);
-  sample("paceline_node_disk_bytes_total", with(labels, "dir", "read"), now.disk_read_bytes_total);
-  sample("paceline_node_disk_bytes_total", with(labels, "dir", "written"), now.disk_written_bytes_total);
-  sample("paceline_node_net_bytes_total", with(labels, "dir", "sent"), now.network_sent_bytes_total);
-  sample("paceline_node_net_bytes_total", with(labels, "dir", "received"), now.network_received_bytes_total);
-
-  const Labels of_ray = {
-      {"SessionName", run_name}, {"ray_train_run_id", run_id}, {"instance_name", node.name}, {"ip", node.name}};
-  sample("ray_node_cpu_utilization", of_ray, now.cpu_ratio, kPercent);
-  sample("ray_node_cpu_count", of_ray, now.cores);
-  sample("ray_node_mem_used", of_ray, now.memory_used_bytes);
-  sample("ray_node_mem_available", of_ray, now.memory_available_bytes);
-  sample("ray_node_mem_total", of_ray, now.memory_total_bytes);
-  sample("ray_node_mem_shared_bytes", of_ray, now.memory_shared_bytes);
-  if (now.disk_size_bytes && now.disk_free_bytes) {
-    sample("ray_node_disk_usage", of_ray, *now.disk_size_bytes - *now.disk_free_bytes);
-  }
-  sample("ray_node_disk_free", of_ray, now.disk_free_bytes);
-  sample("ray_node_disk_io_read_speed", of_ray, now.disk_read_bytes_per_s);
-  sample("ray_node_disk_io_write_speed", of_ray, now.disk_written_bytes_per_s);
-  sample("ray_node_network_sent", of_ray, now.network_sent_bytes_total);
-  sample("ray_node_network_received", of_ray, now.network_received_bytes_total);
-  sample("ray_node_network_send_speed", of_ray, now.network_sent_bytes_per_s);
-  sample("ray_node_network_receive_speed", of_ray, now.network_received_bytes_per_s);
-  for (const GpuSample& gpu : now.gpus) {
-    add_gpu(with(labels, "gpu", std::to_string(gpu.index)), gpu);
-    const Labels of_gpu = with(with(of_ray, "GpuIndex", std::to_string(gpu.index)), "GpuDeviceName", gpu.name);
-    sample("ray_node_gpus_utilization", of_gpu, gpu.utilization_ratio, kPercent);
-    sample("ray_node_gram_used", of_gpu, gpu.memory_used_bytes, 1 / kMib);
-    if (gpu.memory_total_bytes && gpu.memory_used_bytes) {
-      sample("ray_node_gram_available", of_gpu, (*gpu.memory_total_bytes - *gpu.memory_used_bytes) / kMib);
-    }
-    sample("ray_node_gpu_power_milliwatts", of_gpu, gpu.power_watts, 1000);
-    sample("ray_node_gpu_temperature_celsius", of_gpu, gpu.temperature_celsius);
-  }
-  for (const ProcessSample& process : now.processes) {
-    add_process(labels, node, process);
-    const Labels of_process = with(with(of_ray, "Component", process.role), "pid", std::to_string(process.pid));
-    sample("ray_component_cpu_percentage", of_process, process.cpu_cores, kPercent);
-    sample("ray_component_rss_mb", of_process, process.rss_bytes, 1 / kMb);
-    sample("ray_component_rss_bytes", of_process, process.rss_bytes);
-    sample("ray_component_gpu_memory_mb", of_process, process.gpu_memory_bytes, 1 / kMib);
-  }
-}
-
-void PrometheusText::add_gpu(const Labels& labels, const GpuSample& gpu) {
-  const Labels of_gpu = with(with(labels, "uuid", gpu.uuid), "name", gpu.name);
-  sample("paceline_gpu_utilization_ratio", of_gpu, gpu.utilization_ratio);
-  sample("paceline_gpu_memory_bytes", with(of_gpu, "kind", "used"), gpu.memory_used_bytes);
-  sample("paceline_gpu_memory_bytes", with(of_gpu, "kind", "total"), gpu.memory_total_bytes);
-  sample("paceline_gpu_power_watts", of_gpu, gpu.power_watts);
-  sample("paceline_gpu_temperature_celsius", of_gpu, gpu.temperature_celsius);
-  sample("paceline_gpu_throttled", of_gpu, gpu.throttled);
-  sample("paceline_gpu_ecc_errors_total", of_gpu, gpu.ecc_errors_total);
-}
-
-// A worker's processor time and resident memory its driver tells, also where there are no samples.
-void PrometheusText::add_process(const Labels& labels, const views::NodeSummary& node, const ProcessSample& process) {
-  Labels of_process = with(labels, "role", process.role);
-  const auto rank = node.ranks.find(std::to_string(process.worker));
-  if (rank != node.ranks.end()) {
-    of_process.emplace_back("rank", std::to_string(rank->second));
-  } else {
-    of_process.emplace_back("process", std::to_string(process.worker));
-    sample("paceline_process_cpu_seconds_total", of_process, process.cpu_seconds_total);
-    sample("paceline_process_rss_bytes", of_process, process.rss_bytes);
-  }
-  sample("paceline_process_cpu_cores", of_process, process.cpu_cores);
-  sample("paceline_process_threads", of_process, process.threads);
-  sample("paceline_process_fds", of_process, process.descriptors);
-  sample("paceline_process_read_bytes_per_second", of_process, process.read_bytes_per_s);
-  sample("paceline_process_written_bytes_per_second", of_process, process.written_bytes_per_s);
-  sample("paceline_process_gpu_memory_bytes", of_process, process.gpu_memory_bytes);
-}
-
 void PrometheusText::add_data(const Labels& labels, const views::RunSummary& run) {
-  std::map<int64_t, double> waited;
   for (const DatasetFigures& dataset : run.datasets) {
     const Labels of_dataset = with(labels, "dataset", dataset.name);
     for (size_t i = 0; i < dataset.steps.size(); ++i) {
@@ -305,12 +216,16 @@ void PrometheusText::add_data(const Labels& labels, const views::RunSummary& run
     sample("paceline_data_queue_bytes", of_dataset, static_cast<double>(ahead.num_external_outqueue_bytes));
     sample("paceline_data_backpressure_seconds_total", with(of_dataset, "reason", "output"),
            ahead.task_output_backpressure_time);
-    for (const RankFigures& rank : dataset.ranks) waited[rank.rank] += rank.waited_s;
+    for (const RankFigures& rank : dataset.ranks) {
+      sample("paceline_data_wait_seconds_total", with(of_dataset, "rank", std::to_string(rank.rank)), rank.waited_s);
+    }
   }
-  for (const auto& [rank, seconds] : waited) {
-    sample("paceline_time_seconds_total", with(with(labels, "rank", std::to_string(rank)), "kind", "data_wait"),
-           seconds);
-  }
+}
+
+std::vector<std::string> PrometheusText::names() {
+  std::vector<std::string> names;
+  for (const MetricMeaning& meaning : kMeanings) names.emplace_back(meaning.name);
+  return names;
 }
 
 std::string PrometheusText::text() const {

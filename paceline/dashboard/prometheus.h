@@ -17,6 +17,8 @@
 namespace paceline::dashboard {
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
+/// The labels with another behind them.
+Labels with(Labels labels, std::string name, std::string value);
 
 class PrometheusText {
  public:
@@ -25,14 +27,18 @@ class PrometheusText {
   void add_node(const std::string& run_id, const std::string& run_name, const views::NodeSummary& node);
   /// All that was added, each metric with its kind and meaning once.
   std::string text() const;
+  /// Of all metrics that there may be.
+  static std::vector<std::string> names();
 
  private:
   void add_workers(const Labels& labels, const views::RunSummary& run);
   void add_data(const Labels& labels, const views::RunSummary& run);
-  void add_gpu(const Labels& labels, const GpuSample& gpu);
-  void add_process(const Labels& labels, const views::NodeSummary& node, const ProcessSample& process);
+  void add_process(const Labels& labels, const Labels& of_ray, const views::NodeSummary& node,
+                   const ProcessSample& process);
   void sample(const std::string& name, Labels labels, double value);
-  void sample(const std::string& name, Labels labels, const MaybeNumber& value, double factor = 1);
+  /// What a table says of a record (prometheus_samples.cpp).
+  template <class Rows, class Record>
+  void add_rows(const Rows& rows, const Record& record, const Labels& labels);
 
   std::map<std::string, std::string> samples_;  // by metric
 };

@@ -6,6 +6,7 @@
 #include "paceline/core/spelling.h"
 #include "paceline/dashboard/guard.h"
 #include "paceline/dashboard/problem.h"
+#include "paceline/dashboard/token_file.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -83,7 +84,11 @@ std::optional<Response> Router::refuse_without(Needs needs, const Request& reque
   const auto session = sessions_.session_of(request);
   who = (session ? "session " + std::to_string(*session) : std::string("somebody")) + " from " + request.peer;
   if (needs == Needs::nothing || session) return std::nullopt;
-  if (needs == Needs::session_or_token && has_token(request, token_)) return std::nullopt;
+  if (needs == Needs::session_or_token && request.header("authorization")) {
+    if (const auto wait = sessions_.wait_of(request.peer)) return wait_before_next(*wait);
+    if (has_token(request, token_)) return std::nullopt;
+    sessions_.note_wrong(request.peer);
+  }
   return problem(401, "the request has no cookie of a session",
                  "open the address with a code that `paceline dashboard` has printed; a code works once");
 }

@@ -18,7 +18,7 @@ class Router {
  public:
   /// All must outlive it. `token`: what reads /metrics without a session. `site`: where browsers have it behind a
   /// proxy.
-  Router(Api& api, const Sessions& sessions, const Assets& assets, std::string token, Site site = {})
+  Router(Api& api, Sessions& sessions, const Assets& assets, std::string token, Site site = {})
       : api_(api), sessions_(sessions), assets_(assets), token_(std::move(token)), site_(std::move(site)) {}
 
   /// Never throws. An answer to HEAD has its body still: who sends it leaves that out.
@@ -31,7 +31,7 @@ class Router {
   std::optional<Response> refuse_without(Needs needs, const Request& request, std::string& who) const;
 
   Api& api_;
-  const Sessions& sessions_;
+  Sessions& sessions_;
   const Assets& assets_;
   std::string token_;
   Site site_;

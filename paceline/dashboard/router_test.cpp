@@ -138,6 +138,52 @@ TEST_F(ProxiedRouterTest, TheCookieGoesToItAlone) {
   EXPECT_THAT(cookie_for("http://127.0.0.1:8265"), AllOf(HasSubstr("; Path=/;"), Not(HasSubstr("Secure"))));
 }
 
+class NetworkRouterTest : public RouterTest {
+ protected:
+  NetworkRouterTest() {
+    const Site site{.is_on_network = true, .names = {"node1"}};
+    serve({.site = site});
+    router_ = std::make_unique<Router>(*api_, *sessions_, *assets_, kToken, site);
+  }
+};
+
+TEST_F(NetworkRouterTest, ItsNamesAreTakenAndNoOthers) {
+  for (const char* host : {"node1:8265", "NODE1", "192.168.1.5:8265", "192.168.1.5", "localhost:8265"}) {
+    EXPECT_EQ(ask("GET", "/healthz", {{"host", host}}).status, 200) << host;
+  }
+  for (const char* host :
+       {"evil.example", "192.168.1.6:8265", "node1.evil.example", "node1:x", "node12", "", ":8265"}) {
+    EXPECT_EQ(ask("GET", "/healthz", {{"host", host}}).status, 403) << host;
+  }
+  (void)ask_in_session("GET", "/api/v1/runs");
+  const auto from = [this](const char* origin) {
+    return ask("GET", "/api/v1/runs", {{"cookie", cookie_}, {"host", "node1:8265"}, {"origin", origin}}).status;
+  };
+  EXPECT_EQ(from("http://node1:8265"), 200);
+  EXPECT_EQ(from("http://evil.example"), 403);
+  EXPECT_EQ(from("http://node1"), 403) << "another port is another site";
+}
+
+TEST_F(RouterTest, WhoIsWrongTooOftenIsNotEvenCompared) {
+  const auto open = [this](const std::string& code) {
+    return ask("POST", "/api/v1/session", {}, Json{{"code", code}}.dump());
+  };
+  peer_ = "10.0.0.1";
+  for (int i = 0; i < TryLimit::kTries; ++i) EXPECT_EQ(open(std::string(32, '0')).status, 401);
+  const Response refused = open(sessions_->code());
+  EXPECT_EQ(refused.status, 429) << "the right one too";
+  EXPECT_THAT(refused.headers, Contains(Pair("Retry-After", "6")));
+  EXPECT_THAT(problem_in(refused)["hint"], HasSubstr("wait for 6 s"));
+  EXPECT_EQ(ask("GET", "/metrics", {{"authorization", std::string("Bearer ") + kToken}}).status, 429);
+  peer_ = "10.0.0.2";
+  EXPECT_EQ(ask("GET", "/metrics", {{"authorization", std::string("Bearer ") + kToken}}).status, 200);
+  for (int i = 0; i < TryLimit::kTries; ++i) {
+    EXPECT_EQ(ask("GET", "/metrics", {{"authorization", "Bearer 1"}}).status, 401);
+  }
+  EXPECT_EQ(ask("GET", "/metrics", {{"authorization", "Bearer 1"}}).status, 429);
+  EXPECT_EQ(ask_in_session("GET", "/api/v1/runs").status, 200) << "a session is no try";
+}
+
 TEST_F(RouterTest, AFormCanChangeNothing) {
   const std::string id = finished("mnist");
   (void)ask_in_session("GET", "/api/v1/runs");

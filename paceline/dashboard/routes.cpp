@@ -30,7 +30,8 @@ std::vector<Route> all_routes() {
       {"GET", "/healthz", "health", "\"ok\": the server answers", Needs::nothing, no_query(), kText, nullptr, nullptr,
        answer<&Api::health>},
       {"POST", "/api/v1/session", "openSession",
-       "Exchanges the code that `paceline dashboard` printed for the cookie of a session. A code works once",
+       "Exchanges the code that `paceline dashboard` printed for the cookie of a session; a code works once. Where it "
+       "listens on the network, the token of its token file instead of a code",
        Needs::nothing, no_query(), kJson, schema_of<CodeRequest>, schema_of<SessionAnswer>, answer<&Api::open_session>},
       {"GET", "/api/v1/session", "session", "Whose runs these are, and whether runs can be changed from here",
        Needs::session, no_query(), kJson, nullptr, schema_of<SessionAnswer>, answer<&Api::session>},

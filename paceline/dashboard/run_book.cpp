@@ -11,6 +11,7 @@
 #include "paceline/track/metrics_history.h"
 #include "paceline/track/run_id.h"
 #include "paceline/track/run_store.h"
+#include "paceline/track/storage_path.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -52,7 +53,7 @@ arrow::Result<std::string> RunBook::folder_of(const std::string& id) {
   if (const auto known = folders_.find(id); known != folders_.end()) return known->second;
   ARROW_ASSIGN_OR_RAISE(const auto runs, views::stored_names());
   for (const track::RunRow& run : runs) {
-    if (!views::is_below(run::run_location(run.path).text(), storage_paths_)) continue;
+    if (!track::is_below(run::run_location(run.path).text(), storage_paths_)) continue;
     folders_[track::run_id(run.path)] = run.path;
   }
   const auto found = folders_.find(id);

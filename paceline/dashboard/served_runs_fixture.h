@@ -70,7 +70,7 @@ class ServedRunsTest : public ::testing::Test {
 
   Response ask(const std::string& method, const std::string& target, Headers headers = {},
                const std::string& body = "") const {
-    Request request{.method = method, .target = target, .body = body, .peer = "127.0.0.1"};
+    Request request{.method = method, .target = target, .body = body, .peer = peer_, .own_address = "192.168.1.5"};
     const bool has_host = std::ranges::any_of(headers, [](const auto& header) { return header.first == "host"; });
     if (!has_host) request.headers.emplace_back("host", "127.0.0.1:8265");
     for (auto& header : headers) request.headers.push_back(std::move(header));
@@ -95,6 +95,7 @@ class ServedRunsTest : public ::testing::Test {
   std::unique_ptr<Router> router_;
   std::vector<std::string> recorded_;
   std::string cookie_;
+  std::string peer_ = "127.0.0.1";
 };
 
 }  // namespace paceline::dashboard

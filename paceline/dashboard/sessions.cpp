@@ -1,18 +1,9 @@
 #include "paceline/dashboard/sessions.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-
-#include "paceline/core/posix/descriptor.h"
 #include "paceline/transport/trust.h"
 
 namespace paceline::dashboard {
 namespace {
-
-constexpr mode_t kOwnersAlone = 0600;
 
 // Calls `take` with the value of each cookie of that name.
 template <class Take>
@@ -34,9 +25,9 @@ void visit_cookies(const Request& request, const std::string& name, const Take& 
 
 }  // namespace
 
-arrow::Result<std::unique_ptr<Sessions>> Sessions::create(OnNewCode on_new_code) {
+arrow::Result<std::unique_ptr<Sessions>> Sessions::create(OnNewCode on_new_code, std::string token) {
   ARROW_ASSIGN_OR_RAISE(std::string code, transport::random_id());
-  return std::unique_ptr<Sessions>(new Sessions(std::move(code), std::move(on_new_code)));
+  return std::unique_ptr<Sessions>(new Sessions(std::move(code), std::move(on_new_code), std::move(token)));
 }
 
 std::string Sessions::code() const {
@@ -44,19 +35,33 @@ std::string Sessions::code() const {
   return code_;
 }
 
-std::optional<std::string> Sessions::open(const std::string& code) {
+std::optional<std::string> Sessions::open(const std::string& secret) {
   const auto next = transport::random_id(), first = transport::random_id(), second = transport::random_id();
   if (!next.ok() || !first.ok() || !second.ok()) return std::nullopt;  // no random numbers: no sessions
   std::string cookie = *first + *second;
+  bool is_used = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!transport::is_same_token(code, code_)) return std::nullopt;
-    code_ = *next;
+    const bool is_code = transport::is_same_token(secret, code_);
+    const bool is_token = !token_.empty() && transport::is_same_token(secret, token_);
+    if (!is_code && !is_token) return std::nullopt;
+    if (is_code) code_ = *next;
+    is_used = is_code;
     if (sessions_.size() == kMostSessions) sessions_.erase(sessions_.begin());
     sessions_.push_back({++opened_, cookie});
   }
-  if (on_new_code_) on_new_code_(*next);
+  if (is_used && on_new_code_) on_new_code_(*next);
   return cookie;
+}
+
+std::optional<std::chrono::seconds> Sessions::wait_of(const std::string& address) const {
+  const std::lock_guard lock(mutex_);
+  return limit_.wait_of(address, std::chrono::steady_clock::now());
+}
+
+void Sessions::note_wrong(const std::string& address) {
+  const std::lock_guard lock(mutex_);
+  limit_.note_wrong(address, std::chrono::steady_clock::now());
 }
 
 std::optional<int64_t> Sessions::session_of(const Request& request) const {
@@ -68,41 +73,6 @@ std::optional<int64_t> Sessions::session_of(const Request& request) const {
     }
   });
   return found;
-}
-
-arrow::Result<std::string> metrics_token(const std::string& path) {
-  if (const Descriptor made(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOwnersAlone)); made) {
-    ARROW_ASSIGN_OR_RAISE(std::string token, transport::random_id());
-    const std::string line = token + "\n";
-    if (::write(made.get(), line.data(), line.size()) != std::ssize(line)) return errno_status("writing " + path);
-    return token;
-  }
-  if (errno != EEXIST) return errno_status("making " + path);
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat what{};
-  if (!file || ::fstat(file.get(), &what) != 0) return errno_status("reading " + path);
-  if (what.st_uid != ::geteuid() || (what.st_mode & 077) != 0) {
-    return arrow::Status::Invalid(
-        path, " holds the token for /metrics, and others may read it (wanted mode 0600, got 0", (what.st_mode >> 6) & 7,
-        (what.st_mode >> 3) & 7, what.st_mode & 7, "); delete it, and a new one is made");
-  }
-  std::string token(64, '\0');
-  const ssize_t count = ::read(file.get(), token.data(), token.size());
-  if (count < 0) return errno_status("reading " + path);
-  token.resize(static_cast<size_t>(count));
-  while (token.ends_with('\n')) token.pop_back();
-  constexpr size_t kDigits = 32;
-  if (token.size() < kDigits) {
-    return arrow::Status::Invalid(path, " holds no token of at least 32 letters; delete it, and a new one is made");
-  }
-  return token;
-}
-
-bool has_token(const Request& request, const std::string& token) {
-  constexpr std::string_view kScheme = "Bearer ";
-  const auto given = request.header("authorization");
-  return given && !token.empty() && given->starts_with(kScheme) &&
-         transport::is_same_token(std::string(given->substr(kScheme.size())), token);
 }
 
 }  // namespace paceline::dashboard

@@ -1,11 +1,13 @@
-// Who may look: a code that opens one session, and the sessions that were opened.
+// Who may look: a code that opens one session, the token that opens any, and the sessions that were opened.
 //
-// A code is 128 random bits and works once; the next one is made then. A session is 256 random bits in a cookie, and
-// lasts as long as the server. Compared in a time that does not tell where they differ. Thread-safe.
+// A code is 128 random bits and works once; the next one is made then. The token is for who comes over the network, and
+// lasts (token_file.h). Who is wrong about a secret too often has to wait (try_limit.h). A session is 256 random bits
+// in a cookie, and lasts as long as the server. Compared in a time that does not tell where they differ. Thread-safe.
 #pragma once
 
 #include <arrow/result.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "paceline/dashboard/message.h"
+#include "paceline/dashboard/try_limit.h"
 
 namespace paceline::dashboard {
 
@@ -26,12 +29,17 @@ class Sessions {
 
   /// `on_new_code`: called with each code that follows the first, on the thread that has used the one before.
   using OnNewCode = std::function<void(const std::string& code)>;
-  static arrow::Result<std::unique_ptr<Sessions>> create(OnNewCode on_new_code = nullptr);
+  /// `token`: opens sessions too; "" for none.
+  static arrow::Result<std::unique_ptr<Sessions>> create(OnNewCode on_new_code = nullptr, std::string token = "");
 
   /// The code that opens the next session.
   std::string code() const;
-  /// The cookie of a new session; nothing for a code that is wrong, or was used.
-  std::optional<std::string> open(const std::string& code);
+  /// The cookie of a new session; nothing for what is neither the token nor a code, or a code that was used.
+  std::optional<std::string> open(const std::string& secret);
+  /// How long somebody at that address must wait before saying another secret, of whatever kind; nothing: not at all.
+  std::optional<std::chrono::seconds> wait_of(const std::string& address) const;
+  /// Somebody at that address was wrong.
+  void note_wrong(const std::string& address);
   /// The number of the session whose cookie the request has, from 1; nothing where it has none.
   std::optional<int64_t> session_of(const Request& request) const;
 
@@ -44,22 +52,17 @@ class Sessions {
     int64_t number;
     std::string cookie;
   };
-  explicit Sessions(std::string code, OnNewCode on_new_code)
-      : on_new_code_(std::move(on_new_code)), code_(std::move(code)) {}
+  explicit Sessions(std::string code, OnNewCode on_new_code, std::string token)
+      : on_new_code_(std::move(on_new_code)), token_(std::move(token)), code_(std::move(code)) {}
 
   OnNewCode on_new_code_;
+  const std::string token_;
   std::string cookie_name_ = "paceline_session";
   mutable std::mutex mutex_;
   std::string code_;
   int64_t opened_ = 0;
   std::vector<Session> sessions_;
+  TryLimit limit_;
 };
-
-/// The token with which Prometheus reads /metrics: in a file that only its user can read, made where there is
-/// none, in a folder that is there.
-/// Invalid when others may read it.
-arrow::Result<std::string> metrics_token(const std::string& path);
-/// Whether the request has that token, as "Authorization: Bearer TOKEN".
-bool has_token(const Request& request, const std::string& token);
 
 }  // namespace paceline::dashboard

@@ -1,17 +1,10 @@
-// Codes, cookies, and the file with the token.
+// Codes, the token, and cookies.
 #include "paceline/dashboard/sessions.h"
 
 #include <gmock/gmock.h>
-#include <sys/stat.h>
-
-#include <filesystem>
-
-#include "paceline/testing/temporary_folder.h"
 
 namespace paceline::dashboard {
 namespace {
-
-using ::testing::HasSubstr;
 
 Request with_cookie(const std::string& cookie) {
   return {.headers = {{"cookie", cookie}}};
@@ -53,23 +46,18 @@ TEST(Sessions, TheOldestEndsWhenThereAreTooMany) {
   EXPECT_EQ(sessions->session_of(with_cookie(first)), std::nullopt);
 }
 
-TEST(MetricsToken, IsMadeOnceForItsUserAlone) {
-  const testing::TemporaryFolder folder;
-  const std::string path = folder / "metrics_token";
-  const std::string token = metrics_token(path).ValueOrDie();
-  EXPECT_EQ(token.size(), 32u);
-  EXPECT_EQ(metrics_token(path).ValueOrDie(), token);
-  struct stat what{};
-  ASSERT_EQ(::stat(path.c_str(), &what), 0);
-  EXPECT_EQ(what.st_mode & 0777, 0600u);
-  ::chmod(path.c_str(), 0640);
-  EXPECT_THAT(metrics_token(path).status().message(), HasSubstr("wanted mode 0600, got 0640"));
-  testing::write_file(path, "short\n");
-  ::chmod(path.c_str(), 0600);
-  EXPECT_THAT(metrics_token(path).status().message(), HasSubstr("holds no token"));
-  std::filesystem::remove(path);
-  std::filesystem::create_symlink(folder / "elsewhere", path);
-  EXPECT_FALSE(metrics_token(path).ok());
+TEST(Sessions, TheTokenOpensAnyNumber) {
+  const std::string token = "a token of a file with 32 letters";
+  std::vector<std::string> codes;
+  const auto sessions =
+      Sessions::create([&codes](const std::string& code) { codes.push_back(code); }, token).ValueOrDie();
+  const std::string code = sessions->code();
+  ASSERT_TRUE(sessions->open(token));
+  ASSERT_TRUE(sessions->open(token));
+  EXPECT_EQ(sessions->open(token + "x"), std::nullopt);
+  EXPECT_EQ(sessions->code(), code) << "it is as good as before";
+  EXPECT_TRUE(codes.empty());
+  EXPECT_EQ(Sessions::create().ValueOrDie()->open(""), std::nullopt) << "none is no token";
 }
 
 }  // namespace

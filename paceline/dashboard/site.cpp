@@ -16,7 +16,7 @@ bool is_of_host(char letter) {
 
 }  // namespace
 
-arrow::Result<Site> parse_site(std::string_view url) {
+arrow::Result<Site> parse_site(std::string_view url, bool may_be_clear) {
   const auto wrong = [url](const char* why) {
     return arrow::Status::Invalid("the external URL \"", url, "\" ", why,
                                   "; wanted one such as https://train.example/paceline");
@@ -32,7 +32,8 @@ arrow::Result<Site> parse_site(std::string_view url) {
     host.erase(host.size() - usual.size());
   }
   if (host.empty() || !std::ranges::all_of(host, is_of_host)) return wrong("has no host, or more than host and port");
-  if (!is_secure && !is_loopback_host(host)) return wrong("is not encrypted: who sees it on the network has a session");
+  if (!is_secure && !may_be_clear && !is_loopback_host(host))
+    return wrong("is not encrypted: who sees it on the network has a session");
   const std::string path = slash == rest.size() ? "/" : std::string(rest.substr(slash));
   if (path.find_first_of("?#") != std::string::npos) return wrong("has a query or a fragment");
   const auto target = parse_target(path);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "paceline/core/json_change.h"
+
 namespace paceline::dashboard {
 
 std::optional<std::string> Topic::update(Json value, uint64_t& number) {
@@ -11,17 +13,11 @@ std::optional<std::string> Topic::update(Json value, uint64_t& number) {
     whole_since_ = ++number;
     return snapshot();
   }
-  Json set = Json::object(), removed = Json::array();
-  for (const auto& [name, member] : value.items()) {
-    const auto before = value_.find(name);
-    if (before == value_.end() || *before != member) set[name] = member;
-  }
-  for (const auto& [name, member] : value_.items()) {
-    if (!value.contains(name)) removed.push_back(name);
-  }
-  if (set.empty() && removed.empty()) return std::nullopt;
+  JsonChange change = change_of(value_, value);
+  if (change.is_empty()) return std::nullopt;
   value_ = std::move(value);
-  events_.push_back({++number, encode_json({{"topic", name_}, {"set", set}, {"removed", removed}})});
+  events_.push_back(
+      {++number, encode_json({{"topic", name_}, {"set", std::move(change.set)}, {"removed", change.removed}})});
   std::string data = events_.back().data;
   bytes_ += data.size();
   while (events_.size() > limits_.events || (bytes_ > limits_.bytes && !events_.empty())) {

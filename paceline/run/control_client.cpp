@@ -11,6 +11,7 @@
 #include "paceline/policy/failure_text.h"
 #include "paceline/rpc/blocking_socket.h"
 #include "paceline/rpc/messages.h"
+#include "paceline/run/control_connection_internal.h"
 
 namespace paceline::run {
 
@@ -29,26 +30,9 @@ arrow::Status no_answer(const std::string& run_folder, std::chrono::milliseconds
                                   ": its driver is stopped, or busy in a callback");
 }
 
-// The link is resolved here: a socket's own address is short, a run folder's path may not be.
-arrow::Result<Descriptor> connect_to(const std::string& run_folder, std::chrono::milliseconds patience) {
-  std::error_code error;
-  const std::string path = std::filesystem::read_symlink(run_folder + "/" + run_layout::kControlSocket, error);
-  if (error) return no_live_run(run_folder);
-  ARROW_ASSIGN_OR_RAISE(const sockaddr_un address, unix_address(path));
-  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket) return errno_status("cannot make a socket");
-  // For the case that nobody accepts: connect() waits for room in the queue then.
-  const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return errno == EAGAIN ? no_answer(run_folder, patience) : no_live_run(run_folder);
-  }
-  return socket;
-}
-
 arrow::Result<rpc::Envelope> ask(const std::string& run_folder, rpc::Envelope request,
                                  std::chrono::milliseconds patience, const std::stop_token& given_up = {}) {
-  ARROW_ASSIGN_OR_RAISE(Descriptor connected, connect_to(run_folder, patience));
+  ARROW_ASSIGN_OR_RAISE(Descriptor connected, connect_to_run(run_folder, patience));
   rpc::BlockingSocket socket(std::move(connected));
   request.request = 1;
   ARROW_RETURN_NOT_OK(socket.send(std::move(request)));
@@ -69,6 +53,23 @@ arrow::Result<Json> status_in(const arrow::Result<rpc::Envelope>& reply) {
 }
 
 }  // namespace
+
+// The link is resolved here: a socket's own address is short, a run folder's path may not be.
+arrow::Result<Descriptor> connect_to_run(const std::string& run_folder, std::chrono::milliseconds patience) {
+  std::error_code error;
+  const std::string path = std::filesystem::read_symlink(run_folder + "/" + run_layout::kControlSocket, error);
+  if (error) return no_live_run(run_folder);
+  ARROW_ASSIGN_OR_RAISE(const sockaddr_un address, unix_address(path));
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return errno_status("cannot make a socket");
+  // For the case that nobody accepts: connect() waits for room in the queue then.
+  const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return errno == EAGAIN ? no_answer(run_folder, patience) : no_live_run(run_folder);
+  }
+  return socket;
+}
 
 arrow::Result<Json> request_status(const std::string& run_folder, std::chrono::milliseconds patience) {
   return status_in(ask(run_folder, rpc::pack(rpc::StatusRequest{}), patience));
@@ -93,9 +94,10 @@ arrow::Result<RunProfile> request_profile(const std::string& run_folder, int64_t
   ARROW_ASSIGN_OR_RAISE(const auto reply,
                         ask(run_folder, rpc::pack(wanted), std::chrono::seconds(seconds) + patience, given_up));
   ARROW_ASSIGN_OR_RAISE(auto said, rpc::unpack<rpc::ProfileReply>(reply));
-  return RunProfile{.profiles = stacks::decode_profiles(reply.bytes),
-                    .folder = std::move(said.folder),
-                    .problem = std::move(said.problem)};
+  stacks::Profiles profiles = stacks::decode_profiles(reply.bytes);
+  if (profiles.empty() && !said.problem.empty()) return arrow::Status::Invalid(said.problem);
+  return RunProfile{
+      .profiles = std::move(profiles), .folder = std::move(said.folder), .problem = std::move(said.problem)};
 }
 
 arrow::Status request_checkpoint(const std::string& run_folder, const std::string& who,

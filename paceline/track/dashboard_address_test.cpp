@@ -12,19 +12,37 @@ using ::testing::Optional;
 
 TEST(DashboardAddress, IsFoundForAsLongAsItsDashboardLives) {
   const testing::TemporaryFolder folder;
-  EXPECT_EQ(DashboardAddress::find(folder.path()), std::nullopt);
+  const auto find = [&folder](const std::string& run = "/runs/mnist") {
+    return DashboardAddress::find(folder.path(), run);
+  };
+  EXPECT_EQ(find(), std::nullopt);
   {
     const auto first = DashboardAddress::announce(folder.path(), "http://127.0.0.1:8265/").ValueOrDie();
     const auto second = DashboardAddress::announce(folder.path(), "http://127.0.0.1:4000/").ValueOrDie();
-    EXPECT_THAT(DashboardAddress::find(folder.path()), Optional(std::string("http://127.0.0.1:8265/")));
+    EXPECT_THAT(find(), Optional(std::string("http://127.0.0.1:8265/")));
   }
-  EXPECT_EQ(DashboardAddress::find(folder.path()), std::nullopt);
+  EXPECT_EQ(find(), std::nullopt);
   const auto third = DashboardAddress::announce(folder.path(), "http://[::1]:1/").ValueOrDie();
-  EXPECT_THAT(DashboardAddress::find(folder.path()), Optional(std::string("http://[::1]:1/")));
+  EXPECT_THAT(find(), Optional(std::string("http://[::1]:1/")));
+}
+
+TEST(DashboardAddress, IsFoundForRunsThatItShows) {
+  const testing::TemporaryFolder folder;
+  const auto announced =
+      DashboardAddress::announce(folder.path(), "http://127.0.0.1:8265/", {"/runs", "s3://bucket/ours?region=a"})
+          .ValueOrDie();
+  for (const char* shown : {"/runs/mnist", "/runs/a/b", "s3://bucket/ours/mnist?region=a"}) {
+    EXPECT_THAT(DashboardAddress::find(folder.path(), shown), Optional(std::string("http://127.0.0.1:8265/"))) << shown;
+  }
+  for (const char* other : {"/runs2/mnist", "/elsewhere/mnist", "s3://bucket/theirs/mnist?region=a"}) {
+    EXPECT_EQ(DashboardAddress::find(folder.path(), other), std::nullopt) << other;
+  }
 }
 
 TEST(DashboardAddress, ARunHasAPageInIt) {
   EXPECT_EQ(run_page("http://127.0.0.1:8265/", "/runs/mnist"), "http://127.0.0.1:8265/#/runs/" + run_id("/runs/mnist"));
+  EXPECT_EQ(run_page("http://127.0.0.1:8265/#code=1f", "/runs/mnist"),
+            "http://127.0.0.1:8265/#code=1f/runs/" + run_id("/runs/mnist"));
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 namespace paceline::track {
 namespace {
 
+// A time that is earlier by as much comes from a clock that was set back, and what it tells goes on.
+constexpr double kSetBack = 5;
 constexpr std::array kProcessStates = {"blocked", "live", "stopped"};
 
 // Whether a process had a core at the very moment says nothing.
@@ -147,7 +149,8 @@ SampleFiles::~SampleFiles() = default;
 SampleFiles::SampleFiles(SampleFiles&&) noexcept = default;
 
 void SampleFiles::add(const Sample& sample) {
-  if (sample.time <= last_time_ || sample.values.empty()) return;
+  const bool is_again = sample.time <= last_time_ && sample.time > last_time_ - kSetBack;
+  if (is_again || sample.values.empty()) return;
   std::vector<double> values(columns_.size(), std::numeric_limits<double>::quiet_NaN());
   bool fits = sample.about == about_;
   size_t next = 0;  // mostly the columns are those of the sample before, in the same order

@@ -56,7 +56,8 @@ class SampleFiles {
   ~SampleFiles();
   SampleFiles(SampleFiles&&) noexcept;
 
-  /// Adds a sample. Their times grow; one that is not later than the one before, or has no values, is left out.
+  /// Adds a sample. Their times grow; one that is not later than the one before, or has no values, is left out, but for
+  /// a clock that was set back by seconds: from there on its times count.
   void add(const Sample& sample);
   /// Writes the buckets that are not full.
   void finish();

@@ -93,6 +93,23 @@ TEST(SampleFiles, CoarserFilesHaveLeastAndGreatest) {
   EXPECT_EQ(read(samples_path(prefix, kSampleTiers[1])).rows.size(), 3u);
 }
 
+TEST(SampleFiles, GoOnWhenTheClockIsSetBack) {
+  const testing::TemporaryFolder folder;
+  const std::string prefix = folder / "samples/node_a";
+  SampleFiles files(prefix, "node", "a");
+  for (const double time : {1000.0, 1001.0, 1000.5, 1001.0, 400.0, 401.0, 402.0}) {
+    files.add({.time = time, .values = {{"load", time}}});
+  }
+  files.finish();
+  std::vector<double> times;
+  for (const SamplesRow& row : read(samples_path(prefix, kSampleTiers[0])).rows) times.push_back(row.time);
+  EXPECT_EQ(times, (std::vector<double>{1000, 1001, 400, 401, 402}));
+  const ReadLines tens = read(samples_path(prefix, kSampleTiers[1]));
+  ASSERT_EQ(tens.rows.size(), 2u);
+  EXPECT_EQ(tens.rows[0].values[0].mean, 1000.5);
+  EXPECT_EQ(tens.rows[1].values[0].mean, 401);
+}
+
 TEST(SampleFiles, OtherColumnsHaveAHeaderOfTheirOwn) {
   const testing::TemporaryFolder folder;
   const std::string prefix = folder / "node_a";

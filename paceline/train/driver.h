@@ -14,7 +14,8 @@ struct Driver {
   std::vector<std::string> program;      // absolute path of the program, then its arguments
   std::vector<std::string> fork_server;  // likewise, of the process that workers are forked from; empty for none
   agent::Guardian guardian;
-  StartMethod start;  // what the guardian can do; without `fork_server`
+  std::string paceline;  // absolute path of the program `paceline`; "": it is looked for in PATH
+  StartMethod start;     // what the guardian can do; without `fork_server`
 };
 
 /// Makes `driver` the driver of this process, for good; one that is there already stays instead.

@@ -4,15 +4,18 @@
 
 #include <csignal>
 #include <filesystem>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "paceline/comm/backend.h"
 #include "paceline/controller/controller.h"
+#include "paceline/controller/dashboard_process.h"
 #include "paceline/controller/launcher/launcher.h"
 #include "paceline/controller/launcher/ray.h"
 #include "paceline/controller/worker_process.h"
 #include "paceline/core/error.h"
+#include "paceline/core/posix/program_path.h"
 #include "paceline/storage/storage.h"
 #include "paceline/track/tracker/tracker.h"
 #include "paceline/train/driver.h"
@@ -179,6 +182,18 @@ Result fit_with_workers(const TrainingRun& run, const storage::Location& start_f
   return result_of(request.location, run.run_config.checkpoint_config, outcome.state, outcome.error);
 }
 
+// The program's, for all its runs.
+arrow::Result<std::string> serve_dashboard() {
+  static std::mutex mutex;
+  static std::optional<controller::DashboardProcess> process;
+  const std::lock_guard lock(mutex);
+  if (!is_driver()) return arrow::Status::Invalid("the program has not called paceline::init(argc, argv)");
+  process.reset();  // one that was there has ended: it is not found any more
+  const std::string program = driver().paceline.empty() ? paceline_program() : driver().paceline;
+  ARROW_ASSIGN_OR_RAISE(process, controller::DashboardProcess::start(driver().guardian, program));
+  return process->url();
+}
+
 }  // namespace
 
 controller::TakenRun take_run(const TrainingRun& run, const storage::Location& start_from) {
@@ -199,6 +214,8 @@ controller::TakenRun take_run(const TrainingRun& run, const storage::Location& s
   request.max_validations = run.max_validations;
   request.standard_output = run.standard_output;
   request.standard_error = run.standard_error;
+  request.serve_dashboard = serve_dashboard;
+  request.take_page = run.take_page;
   if (!start_from.empty()) request.resume_from_checkpoint = start_from;
   return result;
 }

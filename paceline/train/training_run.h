@@ -49,6 +49,7 @@ struct TrainingRun {
   std::string validation_name;
   /// As RunRequest's.
   track::TextSink standard_output, standard_error;
+  controller::TakesPage take_page;
   ValidationTaskConfig validation_task;
   int64_t max_validations = 1;
   std::optional<Checkpoint> resume_from_checkpoint;

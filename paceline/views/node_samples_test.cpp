@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "paceline/core/clock.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/testing/temporary_folder.h"
 
@@ -48,6 +49,17 @@ TEST_F(NodeSamples, NowAndTheRanksThere) {
   record.run.state = "finished";
   EXPECT_EQ(node_summaries(record, 1100)[0].state, "ended");
   EXPECT_EQ(sampled_sources(folder_.path()), (std::vector<SampledSource>{{"data", "3"}, {"node", "here"}}));
+}
+
+// The driver's clock goes on as it began.
+TEST_F(NodeSamples, AClockThatWasSetMakesNoNodeSilent) {
+  SampleFiles(prefix(), "node", "here").add(track::columns_of(NodeSample{.time = 1000, .cpu_ratio = 0.5}));
+  track::RunRecord record;
+  record.run = {.path = folder_.path(), .state = "running"};
+  const double written = to_seconds(SystemClock().now());
+  EXPECT_EQ(node_summaries(record, written + 1)[0].state, "live") << "it was set forward";
+  EXPECT_EQ(node_summaries(record, written + 100)[0].state, "silent");
+  EXPECT_EQ(node_summaries(record, 900)[0].state, "silent") << "it was set back, and then nothing came";
 }
 
 TEST_F(NodeSamples, CurvesOfChosenNames) {

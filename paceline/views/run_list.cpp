@@ -7,6 +7,7 @@
 #include "paceline/policy/state.h"
 #include "paceline/run/working_folder.h"
 #include "paceline/track/run_id.h"
+#include "paceline/track/storage_path.h"
 
 namespace paceline::views {
 namespace {
@@ -127,13 +128,6 @@ bool is_in_state(const KnownRun& known, const std::string& state) {
   return state.empty() || known.run.state == state || known.state_text() == state;
 }
 
-bool is_below(const std::string& location, const std::vector<std::string>& storage_paths) {
-  if (storage_paths.empty()) return true;
-  return std::ranges::any_of(storage_paths, [&location](const std::string& path) {
-    return location == path || (location.starts_with(path) && (path.ends_with('/') || location[path.size()] == '/'));
-  });
-}
-
 arrow::Result<RunPage> list_runs(const RunSelection& selection, const VisitRuns& visit) {
   if (!selection.state.empty()) {
     if (const std::string problem = problem_of_state(selection.state); !problem.empty()) {
@@ -152,7 +146,7 @@ arrow::Result<RunPage> list_runs(const RunSelection& selection, const VisitRuns&
   ARROW_RETURN_NOT_OK(visit([&](const KnownRun& known) {
     if (!is_in_state(known, selection.state)) return true;
     ListedRun run = listed(known);
-    if (!is_meant(run, small_text) || !is_below(run.location, selection.storage_paths)) return true;
+    if (!is_meant(run, small_text) || !track::is_below(run.location, selection.storage_paths)) return true;
     if (as_they_come) return page.add(std::move(run));
     all.push_back(std::move(run));
     return true;

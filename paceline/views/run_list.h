@@ -71,7 +71,4 @@ using VisitRuns = std::function<arrow::Status(const std::function<bool(KnownRun 
 /// any more.
 arrow::Result<RunPage> list_runs(const RunSelection& selection, const VisitRuns& visit);
 
-/// Whether a run is below one of the storage paths.
-bool is_below(const std::string& location, const std::vector<std::string>& storage_paths);
-
 }  // namespace paceline::views

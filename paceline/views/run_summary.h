@@ -25,14 +25,14 @@ PACELINE_RECORD(AttemptSummary, PACELINE_ATTEMPT_SUMMARY_FIELDS);
 using AttemptSummaries = std::vector<AttemptSummary>;
 
 // What the ranks' time went into, of all attempts: seconds times ranks (core/progress.h, TimeSpent).
-#define PACELINE_GOODPUT_FIELDS(FIELD)                                                    \
-  FIELD(double, compute_s, 0.0)                                                           \
-  FIELD(double, data_s, 0.0)                                                              \
-  FIELD(double, collectives_s, 0.0)                                                       \
-  FIELD(double, checkpoint_s, 0.0)                                                        \
-  FIELD(double, starting_s, 0.0)                                                          \
-  FIELD(double, restart_s, 0.0) /* between one attempt and the next, and starting that */ \
-  FIELD(double, other_s, 0.0)                                                             \
+#define PACELINE_GOODPUT_FIELDS(FIELD)                                                     \
+  FIELD(double, compute_s, 0.0)                                                            \
+  FIELD(double, data_s, 0.0)                                                               \
+  FIELD(double, collectives_s, 0.0)                                                        \
+  FIELD(double, checkpoint_s, 0.0)                                                         \
+  FIELD(double, starting_s, 0.0) /* from the run's beginning to its train loops */         \
+  FIELD(double, restart_s, 0.0)  /* between one attempt and the next, and starting that */ \
+  FIELD(double, other_s, 0.0)                                                              \
   FIELD(double, share, 0.0) /* of computing; 0 where nothing is known */
 PACELINE_RECORD(Goodput, PACELINE_GOODPUT_FIELDS);
 

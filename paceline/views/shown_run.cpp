@@ -25,13 +25,17 @@ std::string remark_of(const track::RunRow& run, DriverState driver) {
 }  // namespace
 
 RunSummary shown_run(const track::RunRecord& record, std::chrono::milliseconds patience) {
+  return shown_run(record, [patience](const std::string& folder) { return run::request_status(folder, patience); });
+}
+
+RunSummary shown_run(const track::RunRecord& record, const AskStatus& ask) {
   RunSummary run = summary_of(record);
   const KnownRun known = with_fate(record.run);
   run.gone = known.gone;
   if (known.gone) {
     run.remark = "its folder was deleted, and this is what the run store knows; a new run with its name starts afresh";
   } else if (!track::is_over(record.run)) {
-    const auto status = run::request_status(run.path, patience);
+    const auto status = ask(run.path);
     if (status.ok()) {
       add_live_status(*status, run);
     } else {
@@ -46,7 +50,7 @@ arrow::Result<CollectivesSummary> shown_collectives(const track::RunRow& run) {
   arrow::Status asked;
   if (!track::is_over(run)) asked = run::request_collectives(run.path);
   ARROW_ASSIGN_OR_RAISE(const run::CollectivesOfAttempt kept, run::read_kept_collectives(run.path));
-  if (kept.ranks.empty()) ARROW_RETURN_NOT_OK(asked);
+  if (kept.ranks.empty() && !asked.IsIOError()) ARROW_RETURN_NOT_OK(asked);  // without a driver, that is all
   return summary_of(run.path, kept);
 }
 

@@ -23,6 +23,7 @@
 #include "paceline/core/posix/thread.h"
 #include "paceline/rpc/blocking_socket.h"
 #include "paceline/rpc/key_value_client.h"
+#include "paceline/rpc/profile_kind.h"
 #include "paceline/rpc/report_bytes.h"
 #include "paceline/stacks/capture.h"
 #include "paceline/stacks/sampler.h"
@@ -254,7 +255,7 @@ class AgentLink {
       }
     } else if (envelope.type == rpc::Sample::kType) {
       ARROW_ASSIGN_OR_RAISE(const auto sample, rpc::unpack<rpc::Sample>(envelope));
-      if (sample.kind != rpc::kCpuProfile) return profile(sample, envelope.request);
+      if (!rpc::is_named_by_agent(sample.kind)) return profile(sample, envelope.request);
       rpc::Envelope sampling = begin_sampling(sample);
       sampling.reply_to = envelope.request;
       outbox_.push(std::move(sampling));

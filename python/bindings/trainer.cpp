@@ -46,6 +46,19 @@ track::TextSink text_sink(const py::object& write) {
   };
 }
 
+// Shows the address as a link, None for nothing. What it raises is shown, and the run goes on.
+controller::TakesPage page_sink(const py::object& show) {
+  if (show.is_none()) return nullptr;
+  return [show = shared(show)](const std::string& url) {
+    const py::gil_scoped_acquire gil;
+    try {
+      (*show)(url);
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("showing the address of the dashboard");
+    }
+  };
+}
+
 train::TrainingRun training_run(const py::dict& values) {
   train::TrainingRun run;
   run.loop_name = values["loop_name"].cast<std::string>();
@@ -95,6 +108,7 @@ train::TrainingRun training_run(const py::dict& values) {
   }
   run.standard_output = text_sink(values["standard_output"]);
   run.standard_error = text_sink(values["standard_error"]);
+  run.take_page = page_sink(values["show_page"]);
   run.resume_from_checkpoint = values["resume_from_checkpoint"].cast<std::optional<Checkpoint>>();
   return run;
 }
@@ -199,12 +213,16 @@ void bind_trainer(py::module_& module) {
   module.def("is_driver", &train::is_driver);
   module.def(
       "become_driver",
-      [](std::vector<std::string> program, std::vector<std::string> fork_server, const std::string& guardian) {
-        train::become_driver(
-            {std::move(program), std::move(fork_server), value_or_throw(agent::Guardian::start(guardian))});
+      [](std::vector<std::string> program, std::vector<std::string> fork_server, const std::string& guardian,
+         std::string paceline) {
+        train::become_driver({.program = std::move(program),
+                              .fork_server = std::move(fork_server),
+                              .guardian = value_or_throw(agent::Guardian::start(guardian)),
+                              .paceline = std::move(paceline)});
       },
-      py::arg("program"), py::arg("fork_server"), py::arg("guardian"),
-      "Command lines of a worker and of the process that workers are forked from; the program paceline_guardian.");
+      py::arg("program"), py::arg("fork_server"), py::arg("guardian"), py::arg("paceline"),
+      "Command lines of a worker and of the process that workers are forked from; the programs paceline_guardian and "
+      "paceline.");
   module.def(
       "fit",
       [](const py::dict& values) {

@@ -1,5 +1,6 @@
 """The driver's side of this process: started at the first fit()."""
 
+import html
 import io
 import json
 import os
@@ -10,7 +11,8 @@ from paceline._native import native
 
 # Packages that start threads when they are imported.
 _WITH_THREADS = ("ray",)
-GUARDIAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "paceline_guardian")
+_PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
+GUARDIAN = os.path.join(_PROGRAMS, "paceline_guardian")
 
 
 def ensure():
@@ -20,7 +22,7 @@ def ensure():
     _environment.note_others()
     worker = [sys.executable, "-m", "paceline._worker"]
     warm = [sys.executable, "-m", "paceline._warm", json.dumps(_imported_modules())]
-    native.become_driver(worker, warm, GUARDIAN)
+    native.become_driver(worker, warm, GUARDIAN, os.path.join(_PROGRAMS, "paceline"))
 
 
 def replaced_streams():
@@ -41,6 +43,20 @@ def _replaced(stream, own, descriptor):
     except (OSError, ValueError):
         is_own = False
     return None if is_own else stream.write
+
+
+def page_link():
+    """What shows an address as a link in a notebook; None where the program is none."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):  # IPython's terminal has none
+        return None
+    from IPython.display import HTML, display  # which is imported already
+
+    def show(url):
+        text = html.escape(url.partition("#")[0])
+        display(HTML(f'Dashboard: <a href="{html.escape(url)}" target="_blank" rel="noopener noreferrer">{text}</a>'))
+
+    return show
 
 
 def program_name():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import re
 import sys
 import textwrap
 
@@ -18,6 +19,7 @@ class Outcome:
     """What a cell has come to."""
 
     printed: str = ""  # on both streams
+    shown: str = ""  # as HTML
     value: str = ""  # repr of the last expression
     error: str = ""  # name and text of what it raised
 
@@ -50,6 +52,8 @@ class Notebook:
             kind, content = message["msg_type"], message["content"]
             if kind == "stream":
                 outcome.printed += content["text"]
+            elif kind == "display_data":
+                outcome.shown += content["data"].get("text/html", "")
             elif kind == "execute_result":
                 outcome.value = content["data"]["text/plain"]
             elif kind == "error":
@@ -136,3 +140,18 @@ def test_an_interrupt_stops_the_run_and_leaves_the_kernel_alive(notebook):
     )
     assert outcome.error.startswith("KeyboardInterrupt: the run was stopped; fit() with the same name continues it")
     assert notebook.run("fit(lambda: train.report({'n': 2})).metrics").value == "{'n': 2}"
+
+
+def test_the_dashboard_is_a_link(notebook):
+    notebook.run(
+        """
+        import os
+
+        os.environ["PACELINE_STATE_DIR"] = os.path.abspath("state")  # where nobody serves one yet
+        settings = train.RunConfig(storage_path="results", dashboard=True)
+        trainer = TorchTrainer(lambda: None, scaling_config=train.ScalingConfig(num_workers=1), run_config=settings)
+        """
+    )
+    shown = notebook.run("result = trainer.fit()")
+    assert re.search(r'<a href="http://127\.0\.0\.1:\d+/#code=[0-9a-f]{32}/runs/[0-9a-f]{32}" target="_blank"', shown.shown)
+    assert "#code=" not in shown.printed, "once is enough"

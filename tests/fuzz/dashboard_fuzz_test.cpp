@@ -1,11 +1,15 @@
-// What anybody can send to the dashboard before it knows who asks: addresses, hosts and cookies. HTTP itself is parsed
-// by Boost.Beast.
+// What anybody can send to the dashboard before it knows who asks: addresses, hosts, cookies, and codes. HTTP itself is
+// parsed by Boost.Beast.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "paceline/dashboard/guard.h"
+#include "paceline/dashboard/router.h"
 #include "paceline/dashboard/routes.h"
 #include "paceline/dashboard/sessions.h"
 #include "paceline/dashboard/target.h"
+#include "paceline/dashboard/token_file.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace paceline {
@@ -51,6 +55,39 @@ TEST(Fuzz, DashboardHeaders) {
     const bool is_loopback = dashboard::is_loopback_host(text);
     EXPECT_EQ(dashboard::refuse_stranger(request).has_value(), !is_loopback);
     if (is_loopback) EXPECT_LE(text.size(), std::string_view("localhost:65535").size()) << text;
+  });
+}
+
+TEST(Fuzz, DashboardOnTheNetwork) {
+  const dashboard::Site site{.is_on_network = true, .names = {"node1"}};
+  Fuzzer("cookie").run([&site](std::string_view text) {
+    const dashboard::Request request{
+        .method = "GET", .headers = {{"host", std::string(text)}}, .own_address = "2001:db8::1"};
+    if (dashboard::refuse_stranger(request, site)) return;
+    const bool is_own =
+        dashboard::is_loopback_host(text) || text.starts_with("[2001:db8::1]") ||
+        (text.size() >= 5 && std::ranges::equal(text.substr(0, 5), std::string_view("node1"),
+                                                [](char a, char b) { return (a | 0x20) == (b | 0x20); }));
+    EXPECT_TRUE(is_own) << text;
+    (void)dashboard::parse_site(std::string("https://") + std::string(text));
+  });
+}
+
+// The only body that is read before it is known who asks.
+TEST(Fuzz, DashboardSession) {
+  dashboard::RunBook runs({"/no/such"});
+  const auto sessions = dashboard::Sessions::create(nullptr, "0123456789abcdef0123456789abcdef").ValueOrDie();
+  dashboard::Api api(runs, *sessions, {});
+  const auto assets = dashboard::embedded_assets();
+  const dashboard::Router router(api, *sessions, *assets, "");
+  int64_t peer = 0;
+  Fuzzer("json").run([&](std::string_view text) {
+    const dashboard::Response answer = router.answer({.method = "POST",
+                                                      .target = "/api/v1/session",
+                                                      .headers = {{"host", "localhost"}},
+                                                      .body = std::string(text),
+                                                      .peer = std::to_string(++peer)});
+    EXPECT_TRUE(answer.status == 400 || answer.status == 401) << answer.status;
   });
 }
 

@@ -4,6 +4,7 @@ Usage: object_runs_test.py SCENARIOS_PROGRAM COMMAND_LINE_PROGRAM CASE
 """
 
 import contextlib
+import http.client
 import json
 import os
 import re
@@ -244,6 +245,67 @@ def command_line(server):
             expect(json.loads(reader.command("list", "--json")) == [], "by all")
         expect("deleted" in elsewhere.command("rm", "run", "--yes"), "what a driver here had is deleted")
         expect(json.loads(elsewhere.command("list", "--json")) == [], "and forgotten")
+
+
+class Dashboard:
+    """`paceline dashboard` of a machine, as a browser asks it."""
+
+    def __init__(self, machine, *arguments):
+        self.driver = Driver([paceline, "dashboard", "--port", "0", *arguments], machine.environment)
+
+    def __enter__(self):
+        self.driver.wait_for("open http://")
+        port, code = re.search(r"open http://127\.0\.0\.1:(\d+)/#code=(\w+)", self.driver.output).groups()
+        self.connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+        self.cookie = self.answer("POST", "session", json.dumps({"code": code}))[0].getheader("Set-Cookie").partition(";")[0]
+        return self
+
+    def __exit__(self, *_):
+        self.driver.kill()
+
+    def answer(self, method, path, body=None):
+        headers = {"Cookie": getattr(self, "cookie", "")}
+        self.connection.request(method, "/api/v1/" + path, body, headers)
+        answer = self.connection.getresponse()
+        text = answer.read()
+        assert answer.status == 200, (path, answer.status, text)
+        return answer, json.loads(text)
+
+    def get(self, path):
+        return self.answer("GET", path)[1]
+
+
+def dashboard(server):
+    uri = run_uri(server)
+    with machine(server) as here, machine(server) as elsewhere:
+        with here.start("hang_in_user_code") as driver:
+            driver.wait_for("checkpoint of report 2 is published")
+            wait_until(lambda: (2, 1) in reports_in(server))
+            with Dashboard(here) as near:
+                run = near.get("runs")["runs"][0]
+                shown = near.get(f"runs/{run['id']}")
+                expect(shown["live"] and len(shown["workers"]) == 2, shown)
+                expect(shown["location"].split("?")[0] == uri.split("?")[0], shown["location"])
+            with Dashboard(elsewhere, "--storage-path", server.uri) as far:
+                run = far.get("runs")["runs"][0]
+                path = f"runs/{run['id']}"
+                expect((run["name"], run["state"], run["report"]) == ("run", "running", 2), run)
+                expect(far.get(path)["report"] == 2, "the run")
+                driver.kill()
+                here.run("hang_in_user_code")
+                # Its copy of the records follows by itself.
+                wait_until(lambda: far.get(path)["state"] == "finished")
+                expect(far.get(path)["report"] == 5, "the last report")
+                expect([one["name"] for one in far.get(path + "/checkpoints")["checkpoints"]] == [
+                    f"checkpoint_{n:06}" for n in range(1, 6)], "checkpoints")
+                metrics = far.get(path + "/metrics")
+                name = metrics["names"][0]
+                expect(far.get(f"{path}/metrics?names={name}")["series"][name]["report"][-1] == 5, "curves")
+                expect(any(event["event"] == "checkpoint_published" for event in far.get(path + "/events")["events"]), "events")
+                streams = [one["stream"] for one in far.get(path + "/logs")["streams"]]
+                expect("controller" in streams, streams)
+                expect("checkpoint of report 5 is published" in far.get(path + "/logs/controller")["text"], "the log")
+                expect(far.get(path + "/configuration")["options"], "the configuration")
 
 
 def keys_in_uris(server, uri):

@@ -5,16 +5,18 @@ import { problemOfFailure } from "./api/problem.ts";
 import { App } from "./shell/app.tsx";
 import "./style/style.css";
 
-function codeInAddress(): string | undefined {
-  return /^#code=(.+)$/.exec(window.location.hash)?.[1];
+/** "#code=CODE", or "#code=CODE/runs/ID" with the page that is meant. */
+function codeInAddress(): { code: string; page: string } | undefined {
+  const found = /^#code=([^/]+)(\/.*)?$/.exec(window.location.hash);
+  return found === null ? undefined : { code: found[1] ?? "", page: found[2] ?? "/runs" };
 }
 
 async function exchangeCode(): Promise<Problem | undefined> {
-  const code = codeInAddress();
-  if (code === undefined) return undefined;
-  window.history.replaceState(null, "", "#/runs"); // before anything else: nobody shall read it there
+  const address = codeInAddress();
+  if (address === undefined) return undefined;
+  window.history.replaceState(null, "", "#" + address.page); // before anything else: nobody shall read it there
   try {
-    await openSession(decodeURIComponent(code));
+    await openSession(decodeURIComponent(address.code));
     return undefined;
   } catch (error) {
     return problemOfFailure(error);

@@ -64,8 +64,9 @@ arrow::Status ask_for_checkpoint(const std::string& run) {
   ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(run));
   ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
   ARROW_RETURN_NOT_OK(views::ask_run_for_checkpoint(record.run, asker("checkpoint now")));
-  print("the ranks save a checkpoint at one of their next steps; `paceline checkpoint ls " + run +
-        "` lists it once it is published\n");
+  // Whether the loop then reports one nobody knows before it does.
+  print("the ranks hear that they are to save a checkpoint at one of their next steps; `paceline checkpoint ls " + run +
+        "` lists it once their loop has reported it\n");
   return arrow::Status::OK();
 }
 

@@ -92,6 +92,7 @@ Completion complete(const CLI::App& program, const std::vector<std::string>& wor
   };
   if (last.starts_with('-')) {
     for (const CLI::Option* option : command->get_options()) {
+      if (option->get_group().empty()) continue;  // it is no user's
       for (const std::string& name : option->get_lnames()) offer("--" + name);
     }
     return completion;

@@ -1,15 +1,22 @@
 // paceline dashboard [--storage-path PATH…] [--host ADDRESS] [--port N] [--external-url URL] [--read-only]
-// [--web-root FOLDER]
+// [--web-root FOLDER] [--insecure-no-tls] [--token-file FILE]
 #include "paceline/dashboard/dashboard.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/index.h"
 #include "paceline/cli/table.h"
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/rpc/messages.h"
 #include "paceline/storage/location.h"
 
 namespace paceline::cli {
@@ -18,6 +25,8 @@ namespace {
 struct DashboardFlags {
   dashboard::DashboardOptions options;
   std::vector<std::string> storage_paths;
+  /// It is a driver's (controller/dashboard_process.h): its address alone is printed, and the driver's end is its own.
+  bool is_for_driver = false;
 };
 
 // At once, also into a file or a pipe.
@@ -26,24 +35,31 @@ void tell(const std::string& text) {
   std::fflush(stdout);
 }
 
-// Signals that end the dashboard; waited for on the main thread, so that every other is started with them blocked.
-class EndSignals {
+// What ends the dashboard: signals, which are blocked in every thread that is started meanwhile, and, where it is a
+// driver's, the end of that.
+class End {
  public:
-  EndSignals() {
+  explicit End(bool is_for_driver) {
     ::sigemptyset(&signals_);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals_, signal);
     ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+    const char* const channel = is_for_driver ? std::getenv(rpc::kChannelVariable) : nullptr;
+    if (channel != nullptr) driver_ = std::atoi(channel);
   }
   // From the second on they end the program as they always do.
-  ~EndSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  ~End() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   void wait() const {
-    int signal = 0;
-    while (::sigwait(&signals_, &signal) != 0) {
+    const Descriptor signalled(::signalfd(-1, &signals_, SFD_CLOEXEC));
+    std::array<pollfd, 2> events{pollfd{signalled.get(), POLLIN, 0}, pollfd{driver_, POLLIN, 0}};
+    while (::poll(events.data(), events.size(), -1) < 0) {
     }
+    signalfd_siginfo taken{};  // or it would end the program as soon as it is not blocked any more
+    if (events[0].revents != 0) (void)!::read(signalled.get(), &taken, sizeof taken);
   }
 
  private:
   sigset_t signals_{}, before_{};
+  int driver_ = -1;  // nobody ever writes to it
 };
 
 // What is in the storage paths becomes known; each as the run store has it.
@@ -61,20 +77,33 @@ arrow::Result<std::vector<std::string>> index_storage_paths(const std::vector<st
   return paths;
 }
 
+void tell_driver(const dashboard::Dashboard& running) {
+  print(running.url() + "\n");
+  std::fflush(stdout);
+}
+
+void tell_user(const dashboard::Dashboard& running, const DashboardFlags& flags) {
+  if (!flags.options.external_url.empty()) {
+    tell("listens at " + flags.options.address + ":" + std::to_string(running.port()) + ", for the proxy");
+  }
+  tell("open " + running.url());
+  if (!running.token_file().empty()) {
+    tell("it can be reached from other machines, unencrypted; who has no code needs the token in " +
+         running.token_file());
+  }
+  tell("Prometheus reads /metrics with the token in " + running.metrics_token_file() + "; Ctrl-C ends this");
+}
+
 arrow::Status serve(const DashboardFlags& flags) {
   dashboard::DashboardOptions options = flags.options;
   ARROW_ASSIGN_OR_RAISE(options.storage_paths, index_storage_paths(flags.storage_paths));
-  options.tell = tell;
+  if (!flags.is_for_driver) options.tell = tell;
   std::unique_ptr<dashboard::Dashboard> running;
   {
-    const EndSignals signals;
+    const End end(flags.is_for_driver);
     ARROW_ASSIGN_OR_RAISE(running, dashboard::Dashboard::start(std::move(options)));
-    if (!flags.options.external_url.empty()) {
-      tell("listens at " + flags.options.address + ":" + std::to_string(running->port()) + ", for the proxy");
-    }
-    tell("open " + running->url());
-    tell("Prometheus reads /metrics with the token in " + running->token_file() + "; Ctrl-C ends this");
-    signals.wait();
+    flags.is_for_driver ? tell_driver(*running) : tell_user(*running, flags);
+    end.wait();
   }
   running->stop();
   return arrow::Status::OK();
@@ -97,8 +126,16 @@ void add_dashboard(CLI::App& program, int& exit_code) {
       ->type_name("PATH")
       ->expected(1)
       ->take_all();
-  command->add_option("--host", flags->options.address, "Address of the loopback to listen at; default: 127.0.0.1")
+  command
+      ->add_option("--host", flags->options.address,
+                   "Address to listen at; default: 127.0.0.1. One that other machines reach needs --insecure-no-tls")
       ->type_name("ADDRESS");
+  command->add_flag("--insecure-no-tls", flags->options.insecure_no_tls,
+                    "Let other machines in without encryption, with a token, on a network that you trust");
+  command
+      ->add_option("--token-file", flags->options.token_file,
+                   "File with that token, made where it is not there; default: dashboard_token in the state directory")
+      ->type_name("FILE");
   auto* const port_option =
       command->add_option("--port", *port, "Port to listen at; default: 8265, or any that is free where that is taken")
           ->check(CLI::Validator(CLI::Range(0, 65535)).description(""))
@@ -110,6 +147,7 @@ void add_dashboard(CLI::App& program, int& exit_code) {
   command->add_flag("--read-only", flags->options.read_only, "Refuse to stop runs, and all else that changes any");
   command->add_option("--web-root", flags->options.web_root, "Serve the page's files from this folder, to work on them")
       ->type_name("FOLDER");
+  command->add_flag("--for-driver", flags->is_for_driver)->group("");  // not in --help
   command->callback([=, &exit_code] {
     if (port_option->count() > 0) flags->options.port = static_cast<uint16_t>(*port);
     exit_code = report(serve(*flags));

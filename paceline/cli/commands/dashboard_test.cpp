@@ -61,13 +61,20 @@ TEST_F(DashboardCommandTest, BehindAProxyItsAddressIsThatOfTheProxy) {
   EXPECT_EQ(dashboard.end(SIGTERM), kDone);
 }
 
+TEST_F(DashboardCommandTest, OnTheNetworkItNamesTheFileWithItsToken) {
+  Started dashboard("--port 0 --host 0.0.0.0 --insecure-no-tls");
+  EXPECT_THAT(dashboard.line(), HasSubstr("open http://"));
+  EXPECT_THAT(dashboard.line(), HasSubstr("needs the token in " + (home_ / "state/dashboard_token") + "\n"));
+  EXPECT_EQ(dashboard.end(SIGTERM), kDone);
+}
+
 TEST_F(DashboardCommandTest, SaysWhatIsWrong) {
   const auto fails = [](const std::string& arguments, int exit_code, const char* what) {
     const Outcome outcome = run_program("dashboard " + arguments);
     EXPECT_EQ(outcome.exit_code, exit_code) << arguments;
     EXPECT_THAT(outcome.output, AllOf(HasSubstr("paceline: "), HasSubstr(what)));
   };
-  fails("--host 0.0.0.0", kFailed, "can be reached from other machines");
+  fails("--host 0.0.0.0", kFailed, "--insecure-no-tls");
   fails("--prot 1", kWrongUse, "did you mean \"--port\"?");
   fails("--port 65536", kWrongUse, "--port");
   fails("--port x", kWrongUse, "--port");

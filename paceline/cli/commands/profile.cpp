@@ -7,6 +7,7 @@
 #include "paceline/cli/commands/profile_summary.h"
 #include "paceline/cli/run_lookup.h"
 #include "paceline/core/run_layout.h"
+#include "paceline/rpc/profile_kind.h"
 #include "paceline/run/control_client.h"
 #include "paceline/run/reader.h"
 #include "paceline/storage/local/durable.h"
@@ -17,7 +18,7 @@ namespace {
 struct ProfileSettings {
   std::string run;
   int64_t rank = -1;
-  std::string kind = rpc::kCpuProfile;
+  std::string kind = rpc::kProfileKinds.front().name;
   int64_t seconds = 5;
   std::string output;
   bool as_json = false;
@@ -54,7 +55,7 @@ arrow::Status write_profile(const stacks::Profiles& profiles, const std::string&
 }
 
 arrow::Status profile(const ProfileSettings& settings) {
-  const bool is_timeline = settings.kind == rpc::kTimelineProfile;
+  const bool is_timeline = rpc::find_profile_kind(settings.kind)->is_timeline;
   if (!settings.output.empty() && settings.output.ends_with(".json.gz") != is_timeline) {
     return arrow::Status::Invalid("wanted a file that ends with ", is_timeline ? ".json.gz" : ".json, .folded or .txt",
                                   " for this kind of profile, got ", settings.output);
@@ -97,6 +98,12 @@ arrow::Status profile(const ProfileSettings& settings) {
   return arrow::Status::IOError("no worker was sampled: ", first_problem(taken.profiles));
 }
 
+std::string flag_of(const rpc::ProfileKind& kind) {
+  std::string flag = std::string("--") + kind.name;
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
 }  // namespace
 
 void add_profile(CLI::App& program, int& exit_code) {
@@ -113,21 +120,13 @@ void add_profile(CLI::App& program, int& exit_code) {
   command->add_option("--rank", settings->rank, "Only the worker with this rank")
       ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
       ->type_name("N");
-  const auto add_kind = [&](const char* flag, const char* kind, const char* help) {
-    return command->add_flag_callback(flag, [settings, kind] { settings->kind = kind; }, help);
-  };
-  CLI::Option* const cpu = add_kind("--cpu", rpc::kCpuProfile, "Where processor time goes (the default)");
-  CLI::Option* const off_cpu = add_kind("--off-cpu", rpc::kOffCpuProfile,
-                                        "Where threads wait: for data, for other ranks, for locks, for a processor");
-  CLI::Option* const memory =
-      add_kind("--memory", rpc::kMemoryProfile,
-               "Who allocates memory: Python's functions by memray, where it is installed, else "
-               "LibTorch's operators");
-  CLI::Option* const timeline = add_kind("--timeline", rpc::kTimelineProfile,
-                                         "Which operators run when: for ui.perfetto.dev or chrome://tracing");
-  cpu->excludes(off_cpu)->excludes(memory)->excludes(timeline);
-  off_cpu->excludes(memory)->excludes(timeline);
-  memory->excludes(timeline);
+  std::vector<CLI::Option*> flags;
+  for (const rpc::ProfileKind& kind : rpc::kProfileKinds) {
+    CLI::Option* const flag = command->add_flag_callback(
+        flag_of(kind), [settings, &kind] { settings->kind = kind.name; }, kind.what);
+    for (CLI::Option* const other : flags) flag->excludes(other);
+    flags.push_back(flag);
+  }
   command->add_option("--seconds", settings->seconds, "Sample for so long, from 1 to 60")
       ->check(CLI::Validator(CLI::Range(1, 60)).description(""))
       ->type_name("S")

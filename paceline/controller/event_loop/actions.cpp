@@ -84,6 +84,8 @@ void RunLoop::execute(const EnterState& action) {
   workers_on_node_.clear();
   for (const auto& [id, worker] : state().workers) ++workers_on_node_[worker.node];
   live_.progress.clear();
+  coming_.clear();
+  group_begun_ = parts_.clock.now();
   live_.stragglers.clear();
   books_.terminal().stragglers("");
   hang_watch_.forget();
@@ -98,6 +100,7 @@ void RunLoop::execute(const StartWorker& action) {
   const int64_t here = workers_on_node_[action.node];
   warn_about_cores(node, here);
   const int64_t threads = threads_of(request_.scaling_config, node, here);
+  coming_[action.worker] = 0;
   rpc::StartProcess message = start_message(request_, action.worker, threads, environment_, books_.storage_proof());
   if (request_.run_config.debug_config.heap_profile) profile_heap(message);
   start(request_.role, action.worker, action.node, std::move(message));

@@ -68,6 +68,9 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
     const auto progress = unpacked<rpc::ProgressBar>(envelope);
     if (worker.rank == 0) books_.terminal().progress(progress.label, progress.done, progress.total, progress.rate);
   } else if (type == rpc::ProcessStarted::kType) {
+    if (const auto coming = coming_.find(worker.id); coming != coming_.end()) {
+      coming->second = std::chrono::duration<double>(parts_.clock.now() - group_begun_).count();
+    }
     feed(WorkerStarted{worker.id, unpacked<rpc::ProcessStarted>(envelope).pid});
   } else if (type == rpc::ProcessStartFailed::kType) {
     const auto failed = unpacked<rpc::ProcessStartFailed>(envelope);
@@ -151,13 +154,19 @@ void RunLoop::receive_exit(const Worker& worker, const rpc::Envelope& envelope) 
 }
 
 // Written with each: that costs less than starting a worker did.
-void RunLoop::note_time_spent(const Worker& worker, const TimeSpent& spent) {
+void RunLoop::note_time_spent(const Worker& worker, TimeSpent spent) {
+  spent.starting_s += coming_of(worker.id);
   if (worker.rank < 0 || !books_.is_ours()) return;
   if (!times_) times_ = run::read_time_spent(request_.run_folder);  // of earlier drivers
   if (const auto live = live_.progress.find(worker.id); live != live_.progress.end()) live->second.spent = {};
   run::add(state().attempt.value, spent, *times_);
   const arrow::Status kept = run::keep_time_spent(request_.run_folder, *times_);
   if (!kept.ok()) books_.log().warning(kept.message());
+}
+
+double RunLoop::coming_of(WorkerId worker) const {
+  const auto coming = coming_.find(worker);
+  return coming == coming_.end() ? 0 : coming->second;
 }
 
 void RunLoop::receive(PublishDone& incoming) {
@@ -169,14 +178,14 @@ void RunLoop::receive(RemoveFailed& incoming) {
 }
 
 void RunLoop::receive(FromCommandLine& incoming) {
+  const Client client{.channel = incoming.client, .request = incoming.request.request};
   if (incoming.request.type == rpc::StopRun::kType) {
     const auto stop = unpacked<rpc::StopRun>(incoming.request);
     feed(StopRequested{.reason = stop.reason, .cause = StopCause::command_line});
-    return answer({incoming.client, incoming.request.request, {}});
+    return answer_status(client);
   }
-  if (incoming.request.type == rpc::StatusRequest::kType) {
-    ask_progress({.client = incoming.client, .request = incoming.request.request});
-  }
+  if (incoming.request.type == rpc::StatusRequest::kType) ask_progress([this, client] { answer_status(client); });
+  if (incoming.request.type == rpc::WatchRun::kType) add_watcher(unpacked<rpc::WatchRun>(incoming.request), client);
   if (incoming.request.type == rpc::CollectivesRequest::kType) {
     ask_collectives({.client = incoming.client, .request = incoming.request.request});
   }
@@ -185,8 +194,7 @@ void RunLoop::receive(FromCommandLine& incoming) {
                  {.answers = {.client = incoming.client, .request = incoming.request.request}});
   }
   if (incoming.request.type == rpc::RunCheckpointRequest::kType) {
-    ask_for_checkpoint(unpacked<rpc::RunCheckpointRequest>(incoming.request),
-                       {.channel = incoming.client, .request = incoming.request.request});
+    ask_for_checkpoint(unpacked<rpc::RunCheckpointRequest>(incoming.request), client);
   }
   if (incoming.request.type == rpc::RunStacksRequest::kType) {
     const int64_t rank = unpacked<rpc::RunStacksRequest>(incoming.request).rank;
@@ -208,20 +216,23 @@ void RunLoop::receive(const LeaseLost& incoming) {
 }
 
 // Step and phase stand in memory that the agents read.
-void RunLoop::ask_progress(Question question) {
+void RunLoop::ask_progress(std::function<void()> done) {
+  Question question{.done = std::move(done)};
   const int64_t number = ++last_question_;
   for (size_t agent = 0; agent < agents_.size(); ++agent) {
     rpc::Envelope envelope = rpc::pack(rpc::ProgressRequest{});
     envelope.request = number;
     if (!agents_[agent].lost && agents_[agent].channel->send(std::move(envelope)).ok()) question.due.insert(agent);
   }
-  if (question.due.empty()) return answer(question);
+  if (question.due.empty()) return question.done();
   questions_.emplace(number, std::move(question));
 }
 
 void RunLoop::receive_progress(size_t agent, const rpc::Envelope& envelope) {
-  for (const rpc::ProcessProgress& process : unpacked<rpc::ProgressReply>(envelope).processes) {
-    if (node_of(process.worker) == agents_[agent].node) live_.progress[process.worker] = process;
+  for (rpc::ProcessProgress& process : unpacked<rpc::ProgressReply>(envelope).processes) {
+    if (node_of(process.worker) != agents_[agent].node) continue;
+    process.spent.starting_s += coming_of(process.worker);
+    live_.progress[process.worker] = std::move(process);
   }
   const auto question = questions_.find(envelope.reply_to);
   if (question == questions_.end()) return;
@@ -229,17 +240,20 @@ void RunLoop::receive_progress(size_t agent, const rpc::Envelope& envelope) {
   if (!question->second.due.empty()) return;
   const Question answered = std::move(question->second);
   questions_.erase(question);
-  answer(answered);
+  answered.done();
 }
 
-void RunLoop::answer(const Question& question) {
-  if (question.client == nullptr) return watch();
+Json RunLoop::current_status() {
   live_.metrics = books_.shown_metrics();
   live_.last_report = books_.shown_report();
   live_.waits_for = books_.waits_for();
-  rpc::Envelope reply = rpc::pack(rpc::StatusReply{status_json(state(), live_, request_)});
-  reply.reply_to = question.request;
-  [[maybe_unused]] const arrow::Status sent = question.client->send(std::move(reply));  // it may have left
+  return status_json(state(), live_, request_);
+}
+
+void RunLoop::answer_status(const Client& client) {
+  rpc::Envelope reply = rpc::pack(rpc::StatusReply{current_status()});
+  reply.reply_to = client.request;
+  [[maybe_unused]] const arrow::Status sent = client.channel->send(std::move(reply));  // it may have left
 }
 
 // Of all workers that live, or of the one with that rank.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "paceline/controller/event_loop/run_loop_internal.h"
+#include "paceline/rpc/profile_kind.h"
 
 namespace paceline::controller {
 
@@ -18,6 +19,12 @@ constexpr double kLongestProfile = 60;
 }  // namespace
 
 void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion question) {
+  if (rpc::find_profile_kind(wanted.kind) == nullptr) {  // of a later version
+    rpc::Envelope reply = rpc::pack(rpc::ProfileReply{.problem = rpc::no_such_profile_kind(wanted.kind)});
+    reply.reply_to = question.request;
+    [[maybe_unused]] const arrow::Status sent = question.client->send(std::move(reply));  // it may have left
+    return;
+  }
   const double seconds = std::clamp(wanted.seconds, kShortestProfile, kLongestProfile);
   std::map<size_t, std::vector<WorkerId>> workers_of_agent;
   for (const auto& [id, worker] : state().workers) {

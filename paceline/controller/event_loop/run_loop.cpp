@@ -78,7 +78,10 @@ arrow::Status RunLoop::run(const arrow::Result<Launch>& launch) {
     meet_deadlines();
     tell_taken();
     answer_checkpoints(parts_.clock.now());
+    tell_watchers(parts_.clock.now());
   }
+  tell_watchers(parts_.clock.now(), /*is_last=*/true);
+  watchers_.clear();
   dismiss_all();
   books_.wait_at_end_for("the workers' last lines, to write " + request_.run_folder + "/" + run_layout::kLogs);
   agents_.clear();
@@ -115,6 +118,7 @@ std::optional<Time> RunLoop::next_deadline() const {
   for (const auto& [id, process] : validations_) consider(process.deadline);
   for (const CheckpointsQuestion& question : checkpoints_questions_) consider(question.deadline);
   if (checkpoint_wish_) consider(checkpoint_wish_->deadline);
+  consider(next_news());
   consider(books_.next_deadline());
   return next;
 }

@@ -6,7 +6,7 @@
 // actions.cpp: what decide() wants done with workers. validation.cpp: processes that validate
 // checkpoints, and workers that ask for all checkpoints. data_process.cpp: processes that read datasets.
 // collectives.cpp: the last collectives of the ranks. profiles.cpp: what their time goes into. watch.cpp: hangs and
-// slow ranks.
+// slow ranks. status_watch.cpp: who watches the run's status.
 #pragma once
 
 #include <functional>
@@ -30,6 +30,7 @@
 #include "paceline/core/rotating_log.h"
 #include "paceline/policy/hang_detection.h"
 #include "paceline/rpc/key_value_table.h"
+#include "paceline/rpc/watch_messages.h"
 #include "paceline/run/kept_profiles.h"
 #include "paceline/run/time_spent.h"
 #include "paceline/stacks/profile.h"
@@ -69,11 +70,10 @@ class RunLoop final : private Crew {
     bool is_elsewhere() const { return !channel->carries_descriptors(); }
   };
   using Agents = std::set<size_t>;
-  // A status request that waits for the agents' answers; without a client it is our own, to watch().
+  // A question for the ranks' progress that waits for the agents' answers; `done` when LiveStatus has them.
   struct Question {
-    std::shared_ptr<rpc::Channel> client;
-    int64_t request = 0;
     Agents due;
+    std::function<void()> done;
   };
 
   // A question for stacks, likewise; `done` gets them with ranks and nodes.
@@ -97,6 +97,14 @@ class RunLoop final : private Crew {
   struct Client {
     std::shared_ptr<rpc::Channel> channel;
     int64_t request = 0;
+  };
+  // Who is told what becomes of the status.
+  struct Watcher {
+    Client client;
+    Duration interval;
+    Time next;
+    Json told = Json::object();
+    Time last_told;
   };
   // A checkpoint that is wanted now, until it is decided when the ranks hear of it.
   struct CheckpointWish {
@@ -158,6 +166,7 @@ class RunLoop final : private Crew {
   void receive(PublishDone& incoming);
   void receive(RemoveFailed& incoming);
   void receive(FromCommandLine& incoming);
+  void receive(const CommandLineGone& incoming) { remove_watcher(incoming.client.get()); }
   void receive(const LeaseLost& incoming);
   void receive(const HistoryWritten&) { books_.note_history(); }
   bool is_current(const rpc::Envelope& envelope) const;
@@ -165,12 +174,14 @@ class RunLoop final : private Crew {
   void tell_taken();
   void receive_failed(const policy::Worker& worker, const rpc::Envelope& envelope);
   void receive_exit(const policy::Worker& worker, const rpc::Envelope& envelope);
-  void note_time_spent(const policy::Worker& worker, const TimeSpent& spent);
+  void note_time_spent(const policy::Worker& worker, TimeSpent spent);
+  double coming_of(WorkerId worker) const;
   void receive_from_process(const policy::Worker& worker, rpc::Envelope& envelope);
   void receive_samples(size_t agent, rpc::Envelope& envelope);
   void receive_progress(size_t agent, const rpc::Envelope& envelope);
-  void ask_progress(Question question);
-  void answer(const Question& question);
+  void ask_progress(std::function<void()> done);
+  Json current_status();
+  void answer_status(const Client& client);
   void ask_stacks(int64_t rank, std::function<void(std::vector<stacks::WorkerStacks>)> done);
   void receive_stacks(size_t agent, const rpc::Envelope& envelope);
   void send_replies(rpc::KeyValueTable::Replies replies);
@@ -180,6 +191,13 @@ class RunLoop final : private Crew {
   void receive_profiles(size_t agent, rpc::Envelope& envelope);
   void note_places(ProfileAnswers& answers) const;
   void answer_profiles(ProfileQuestion question);
+
+  // status_watch.cpp
+  void add_watcher(const rpc::WatchRun& wanted, const Client& client);
+  void remove_watcher(const rpc::Channel* client);
+  std::optional<Time> next_news() const;
+  void tell_watchers(Time now, bool is_last = false);
+  bool tell(Watcher& watcher, const Json& status, Time now);
 
   // checkpoint_wish.cpp
   void ask_for_checkpoint(const rpc::RunCheckpointRequest& wanted, Client client);
@@ -270,8 +288,10 @@ class RunLoop final : private Crew {
   rpc::KeyValueTable table_;
   VersionCheck versions_;
   LiveStatus live_;
-  std::optional<run::AttemptTimes> times_;         // once a worker has ended
-  std::map<WorkerId, int64_t> taken_;              // reports in the books of which their worker has not been told
+  std::optional<run::AttemptTimes> times_;  // once a worker has ended
+  Time group_begun_;                        // when nodes and processes began to be waited for
+  std::map<WorkerId, double> coming_;       // how long, in seconds: a worker's own count of its time does not have it
+  std::map<WorkerId, int64_t> taken_;       // reports in the books of which their worker has not been told
   std::map<WorkerId, int64_t> unanswered_bytes_;   // of reports in the books, behind the last in taken_
   std::optional<StandardOutput> standard_output_;  // none: the terminal shows what workers write there
   const rpc::Strings waiting_streams_;
@@ -280,6 +300,8 @@ class RunLoop final : private Crew {
   std::map<WorkerId, std::string> data_processes_;  // what they failed of, "" while they have not
   std::vector<CheckpointsQuestion> checkpoints_questions_;
   std::optional<CheckpointWish> checkpoint_wish_;
+  std::vector<Watcher> watchers_;
+  bool is_asking_for_watchers_ = false;
   std::map<int64_t, Question> questions_;
   std::map<int64_t, StackQuestion> stack_questions_;
   std::map<int64_t, ProfileQuestion> profile_questions_;

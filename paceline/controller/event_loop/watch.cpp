@@ -31,7 +31,7 @@ bool RunLoop::is_watching() const {
 void RunLoop::watch_if_due(Time now) {
   if (!is_watching() || now < next_watch_) return;
   next_watch_ = now + watch_interval(request_.run_config.debug_config);
-  ask_progress({});
+  ask_progress([this] { watch(); });
 }
 
 std::vector<RankProgress> RunLoop::ranks_progress() const {

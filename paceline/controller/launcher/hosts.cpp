@@ -1,15 +1,12 @@
 #include "paceline/controller/launcher/hosts.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <set>
-#include <sstream>
 
 #include "paceline/core/posix/kernel_file.h"
 #include "paceline/core/posix/network_interface.h"
+#include "paceline/core/posix/program_path.h"
 
 namespace paceline::controller {
 namespace {
@@ -24,16 +21,6 @@ std::string quoted(const std::string& word) {
 // "b" of "me@b".
 std::string without_user(const std::string& host) {
   return host.substr(host.rfind('@') + 1);
-}
-
-std::string in_path(const std::string& program) {
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string candidate = folder + "/" + program;
-    if (folder.starts_with('/') && ::access(candidate.c_str(), X_OK) == 0) return candidate;
-  }
-  return "";
 }
 
 // What ssh connects to for `host`: its configuration may name machines that nobody else knows. "" where it does not
@@ -71,10 +58,7 @@ Words ssh_command(const std::string& host, const Words& agent) {
 
 arrow::Result<Words> agent_command(const Words& program, const std::string& name) {
   Words command = program;
-  if (command.empty()) {
-    const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe");
-    command = {own.filename() == "paceline" ? own.string() : in_path("paceline")};
-  }
+  if (command.empty()) command = {paceline_program()};
   if (command.front().empty()) {
     return arrow::Status::Invalid(
         "there is no program \"paceline\" in PATH to start agents with; install it, or name the one of the other "

@@ -56,6 +56,8 @@ namespace paceline {
         "Seconds after which the run ends as finished; all attempts and continuations count; not set: no limit")       \
   FIELD(::paceline::Trackers, trackers, {}, ::paceline::any_value(),                                                   \
         "Places to which the metrics go in addition to the run folder")                                                \
+  FIELD(bool, dashboard, false, ::paceline::any_value(),                                                               \
+        "Serve a dashboard for as long as the program lives, where none shows the run yet, and print its address")     \
   FIELD(double, log_quota_mb, 1024.0, ::paceline::more_than(0),                                                        \
         "MB that each worker's log may take; logs of earlier attempts may take as much again per rank; the oldest "    \
         "lines are deleted")                                                                                           \

@@ -31,7 +31,7 @@ TEST(UnusedInProcess, EveryFieldIsUsedOrInTheTable) {
       {"RunConfig",
        RunConfig::fields(),
        {"name", "storage_path", "failure_config", "debug_config", "checkpoint_config", "callbacks",
-        "worker_environment", "max_time", "trackers", "quiet", "log_level"}},
+        "worker_environment", "max_time", "trackers", "dashboard", "quiet", "log_level"}},
       {"TorchConfig", TorchConfig::fields(), {"backend", "timeout_s"}},
       {"ValidationTaskConfig", ValidationTaskConfig::fields(), {"config"}},
   };

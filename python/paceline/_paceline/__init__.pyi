@@ -365,9 +365,9 @@ def backend_for(chosen: str, device: str) -> str:
     """
 def barrier() -> None:
     ...
-def become_driver(program: collections.abc.Sequence[str], fork_server: collections.abc.Sequence[str], guardian: str) -> None:
+def become_driver(program: collections.abc.Sequence[str], fork_server: collections.abc.Sequence[str], guardian: str, paceline: str) -> None:
     """
-    Command lines of a worker and of the process that workers are forked from; the program paceline_guardian.
+    Command lines of a worker and of the process that workers are forked from; the programs paceline_guardian and paceline.
     """
 def broadcast_from_rank_zero(arg0: typing.Any) -> typing.Any:
     ...

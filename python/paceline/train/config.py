@@ -261,6 +261,7 @@ class RunConfig(Settings, declared_by=native.run_config):
     debug_config: Optional[DebugConfig] = declared()
     trackers: List[TrackerConfig] = declared()
     max_time: Optional[float] = declared()
+    dashboard: bool = declared()
     log_quota_mb: float = declared()
     log_file_mb: float = declared()
     quiet: bool = declared()

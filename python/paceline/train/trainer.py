@@ -111,8 +111,9 @@ class DataParallelTrainer:
                 it. After SIGTERM fit() returns a Result instead, with ``StopCause.TERMINATED``.
         """
         in_process = self.running_in_local_mode
-        if not in_process:
+        if self.run_config.dashboard or not in_process:
             _driver.ensure()
+        if not in_process:
             with contextlib.suppress(Exception):  # it may be closed, or know only write()
                 sys.stdout.flush()  # what workers write to standard output comes after what was printed before
         place, exceptions = self.run_config._place(), WorkerExceptions()
@@ -178,6 +179,7 @@ class DataParallelTrainer:
             "validation_task": plain(validation.task_config) if validation else {},
             "max_validations": validation.max_in_flight if validation else 1,
             **_driver.replaced_streams(),
+            "show_page": _driver.page_link(),
             "resume_from_checkpoint": resumed,
         }
 

@@ -1,4 +1,5 @@
-// Shown where the server knows no session of this browser: the code that `paceline dashboard` has printed opens one.
+// Shown where the server knows no session of this browser: the code that `paceline dashboard` has printed opens one, or
+// the token that lets in from the network.
 import { useEffect, useState } from "preact/hooks";
 import { openSession } from "../api/api.ts";
 import { session } from "../api/session.ts";
@@ -15,7 +16,7 @@ export function useSession() {
 
 /** The code in what was pasted: the code itself, or the address with it. */
 export function codeIn(text: string): string {
-  return /#code=([^&\s]+)/.exec(text)?.[1] ?? text.trim();
+  return /#code=([^&\s/]+)/.exec(text)?.[1] ?? text.trim();
 }
 
 export function SessionPage({ problem }: { problem: Problem | undefined }) {
@@ -35,11 +36,11 @@ export function SessionPage({ problem }: { problem: Problem | undefined }) {
       <h1>This browser has no session</h1>
       <p>
         The dashboard shows runs only to who has its code. <Command text="paceline dashboard" /> prints an address with
-        a new one: open it, or paste it here.
+        a new one: open it, or paste it here. Where it listens on the network, the token of its file will do too.
       </p>
       {refusal && <ProblemNotice problem={refusal} />}
       <label>
-        Address or code
+        Address, code or token
         <input value={text} autocomplete="off" onInput={(event) => setText(event.currentTarget.value)} />
       </label>
       <button type="submit" class="primary" disabled={codeIn(text) === ""}>

@@ -32,10 +32,10 @@ test("a used code opens nothing", () =>
 test("without a session the page asks for a code, and then shows what was asked for", () =>
   withPage("#/runs", { session: false, expected: /401/ }, async (page, dashboard) => {
     await page.getByRole("heading", { name: "This browser has no session" }).waitFor();
-    await page.getByLabel("Address or code").fill("wrong");
+    await page.getByLabel("Address, code or token").fill("wrong");
     await page.getByRole("button", { name: "Open" }).click();
     await page.getByText("the code is wrong, or was used").waitFor();
-    await page.getByLabel("Address or code").fill(dashboard.url);
+    await page.getByLabel("Address, code or token").fill(dashboard.url);
     await page.getByRole("button", { name: "Open" }).click();
     await page.getByRole("link", { name: "spirals-live" }).waitFor();
   }));

@@ -72,4 +72,5 @@ test("details of events leave out what says nothing", () => {
 test("the code of a session is found in what was pasted", () => {
   assert.equal(codeIn(" abc "), "abc");
   assert.equal(codeIn("http://127.0.0.1:8411/x/#code=abc"), "abc");
+  assert.equal(codeIn("http://127.0.0.1:8411/#code=abc/runs/1f"), "abc");
 });

@@ -1,0 +1,36 @@
+#include "paceline/dashboard/token_file.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "paceline/testing/temporary_folder.h"
+
+namespace paceline::dashboard {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(TokenFile, IsMadeOnceForItsUserAlone) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "metrics_token";
+  const std::string token = token_in_file(path, "the token for /metrics").ValueOrDie();
+  EXPECT_EQ(token.size(), 32u);
+  EXPECT_EQ(token_in_file(path, "the token for /metrics").ValueOrDie(), token);
+  struct stat what{};
+  ASSERT_EQ(::stat(path.c_str(), &what), 0);
+  EXPECT_EQ(what.st_mode & 0777, 0600u);
+  ::chmod(path.c_str(), 0640);
+  EXPECT_THAT(token_in_file(path, "the token for /metrics").status().message(),
+              HasSubstr("holds the token for /metrics, and others may read it (wanted mode 0600, got 0640)"));
+  testing::write_file(path, "short\n");
+  ::chmod(path.c_str(), 0600);
+  EXPECT_THAT(token_in_file(path, "the token for /metrics").status().message(), HasSubstr("holds no token"));
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink(folder / "elsewhere", path);
+  EXPECT_FALSE(token_in_file(path, "the token for /metrics").ok());
+}
+
+}  // namespace
+}  // namespace paceline::dashboard

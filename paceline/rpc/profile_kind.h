@@ -1,0 +1,54 @@
+// Kinds of profiles, a row each: the flags of the command line, what the dashboard takes and what errors say follow.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "paceline/rpc/messages.h"
+
+namespace paceline::rpc {
+
+struct ProfileKind {
+  /// In messages, kept profiles and addresses; "--NAME" is its flag, with '-' for '_'.
+  const char* name;
+  /// For people, as help.
+  const char* what;
+  /// The agent names what the worker samples; otherwise the worker profiles itself, and gives it names.
+  bool is_named_by_agent;
+  /// It has a file for each rank, for ui.perfetto.dev, and no stacks.
+  bool is_timeline;
+};
+
+/// The first is what is meant where nothing is said.
+inline constexpr std::array kProfileKinds = {
+    ProfileKind{kCpuProfile, "Where processor time goes (the default)", true, false},
+    ProfileKind{kOffCpuProfile, "Where threads wait: for data, for other ranks, for locks, for a processor", true, false},
+    ProfileKind{kMemoryProfile,
+                "Who allocates memory: Python's functions by memray, where it is installed, else LibTorch's operators",
+                false, false},
+    ProfileKind{kTimelineProfile, "Which operators run when: for ui.perfetto.dev or chrome://tracing", false, true},
+};
+
+/// Null for a name that no kind has.
+constexpr const ProfileKind* find_profile_kind(std::string_view name) {
+  for (const ProfileKind& kind : kProfileKinds) {
+    if (name == kind.name) return &kind;
+  }
+  return nullptr;
+}
+
+/// Whether the agent names what a worker has sampled; of a kind that is not known too the worker says what it thinks.
+constexpr bool is_named_by_agent(std::string_view kind) {
+  const ProfileKind* const found = find_profile_kind(kind);
+  return found != nullptr && found->is_named_by_agent;
+}
+
+/// "there is no kind of profile "heat"; there are: cpu, off_cpu, memory, timeline".
+inline std::string no_such_profile_kind(const std::string& name) {
+  std::string names;
+  for (const ProfileKind& kind : kProfileKinds) names += (names.empty() ? "" : ", ") + std::string(kind.name);
+  return "there is no kind of profile \"" + name + "\"; there are: " + names;
+}
+
+}  // namespace paceline::rpc

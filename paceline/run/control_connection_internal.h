@@ -1,0 +1,16 @@
+// A connection to the control socket of the run that is live in a folder.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <chrono>
+#include <string>
+
+#include "paceline/core/posix/descriptor.h"
+
+namespace paceline::run {
+
+/// IOError when nobody listens, Cancelled when nobody accepts within `patience`; both say what that means of the run.
+arrow::Result<Descriptor> connect_to_run(const std::string& run_folder, std::chrono::milliseconds patience);
+
+}  // namespace paceline::run

@@ -1,0 +1,91 @@
+"""RunConfig(dashboard=True): the driver serves a dashboard of its own, which opens with what it prints and ends with it."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+PROGRAM = textwrap.dedent(
+    """
+    import sys
+
+    import paceline.train as train
+    from paceline.train.torch import TorchTrainer
+
+
+    def fit(name, workers):
+        settings = train.RunConfig(storage_path=sys.argv[1], name=name, dashboard=True)
+        scaling = train.ScalingConfig(num_workers=workers)
+        TorchTrainer(lambda: train.report({"loss": 0.5}), scaling_config=scaling, run_config=settings).fit()
+
+
+    fit("first", int(sys.argv[2]))
+    fit("second", 1)
+    print("fitted", flush=True)
+    sys.stdin.read()
+    """
+)
+
+
+@pytest.fixture
+def driver(tmp_path):
+    """start(workers): the program, when both its runs are over; and what it has printed."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    started = []
+
+    def start(workers):
+        process = subprocess.Popen(
+            [sys.executable, program, tmp_path / "results", str(workers)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PACELINE_STATE_DIR": str(tmp_path / "state")},
+        )
+        started.append(process)
+        printed = ""
+        for line in process.stdout:
+            printed += line
+            if line == "fitted\n":
+                return process, printed
+        raise AssertionError(f"it has ended: {printed}")
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def asked(port, path, body=None, headers=None):
+    """A connection that is kept, and the answer's status, cookie and text."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET" if body is None else "POST", path, body=body, headers=headers or {})
+    answer = connection.getresponse()
+    return connection, answer.status, answer.getheader("Set-Cookie", "").partition(";")[0], answer.read()
+
+
+@pytest.mark.parametrize("workers", [1, 0])
+def test_it_serves_until_the_driver_dies(driver, workers):
+    process, printed = driver(workers)
+    first, second = re.findall(r"dashboard: http://127\.0\.0\.1:(\d+)/#(\S+)", printed)
+    code, run = re.fullmatch(r"code=([0-9a-f]{32})/runs/([0-9a-f]{32})", first[1]).groups()
+    assert second[0] == first[0] and re.fullmatch("/runs/[0-9a-f]{32}", second[1]), "one serves both, and was opened before"
+    port = int(first[0])
+    connection, status, cookie, text = asked(port, "/api/v1/session", json.dumps({"code": code}))
+    assert status == 200, text
+    _, status, _, text = asked(port, f"/api/v1/runs/{run}", headers={"Cookie": cookie})
+    assert (status, json.loads(text)["state"]) == (200, "finished"), "also after the run has ended"
+    log = (process.args[2] / "first" / "logs" / "controller.log").read_text()
+    assert code not in log, "others may read it"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert connection.sock.recv(1) == b"", "the server has ended with its driver"
+    with pytest.raises(ConnectionError):
+        asked(port, "/healthz")

@@ -69,7 +69,7 @@ RunSummary summary_of(const track::RunRecord& record) {
   summary.goodput = goodput_of(record);
   // Each process counts from its own beginning.
   if (const auto processes = run::read_data_figures(run.path); !processes.empty()) {
-    summary.datasets = processes.back().datasets;
+    summary.datasets = processes.back().figures.datasets;
   }
   for (const auto& [id, worker] : record.workers) {
     if (worker.attempt != run.attempt) continue;

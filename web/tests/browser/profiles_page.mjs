@@ -9,7 +9,7 @@ async function take(page, rank) {
   if (rank !== undefined) await dialog.getByLabel("Workers").selectOption(rank);
   await dialog.getByLabel("Seconds").fill("1");
   await dialog.getByRole("button", { name: "Start" }).click();
-  await dialog.getByText("Sampling for 1 s").waitFor();
+  await dialog.getByText("Watching for 1 s").waitFor();
   await dialog.waitFor({ state: "detached", timeout: 60_000 });
   await page.locator(".flame-box canvas").waitFor();
 }

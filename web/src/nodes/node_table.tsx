@@ -169,7 +169,7 @@ function RunRow({ run, node }: NodeOfRun) {
         <a href={runHash(run.id)}>
           <bdi>{printable(run.name)}</bdi>
         </a>{" "}
-        <a class="quiet" href={nodeHash(run.id, node.name)} aria-label={`${printable(run.name)} on ${printable(node.name)}`}>
+        <a class="quiet" href={nodeHash(run.id, node.name)} aria-label={`its processes: ${printable(run.name)} on ${printable(node.name)}`}>
           its processes
         </a>
       </td>

@@ -29,7 +29,7 @@ function medianOf(sorted: number[], without: number): number {
 export function heatOf({ time, seconds, ranks, step_s }: StepTimes): StepHeat {
   const begin = time[0] ?? 0;
   const last = time.at(-1) ?? begin;
-  const columns = time.length === 0 ? 0 : Math.min(MOST_COLUMNS, Math.round((last - begin) / seconds) + 1);
+  const columns = time.length === 0 || ranks.length === 0 ? 0 : Math.min(MOST_COLUMNS, Math.round((last - begin) / seconds) + 1);
   const values = new Float64Array(ranks.length * columns).fill(NaN);
   const ratios = values.slice();
   time.forEach((place, index) => {

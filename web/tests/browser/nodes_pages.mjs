@@ -14,7 +14,7 @@ test("the nodes of runs that go on, and the way to one of them", () =>
     assert.match(await row.innerText(), /live/);
     assert.match(await row.innerText(), /0–1/); // the ranks there
     assert.equal(await page.locator("tr.machine").count(), 1); // however many runs it has
-    await row.getByRole("link", { name: `spirals-live on ${hostname()}` }).click();
+    await row.getByRole("link", { name: `its processes: spirals-live on ${hostname()}` }).click();
     await page.getByRole("heading", { name: hostname() }).waitFor();
     const processes = page.getByRole("group", { name: "Processes" });
     await processes.getByRole("link", { name: "rank 1", exact: true }).waitFor();

@@ -39,6 +39,7 @@ test("times without samples are columns of their own, and a gap of months is non
   assert.deepEqual([...heat.values], [1, NaN, NaN, NaN, NaN, 1]);
   assert.ok(heatOf(times([[1, 1]], [0, 1e9])).columns <= 2000);
   assert.equal(heatOf(times([], [])).columns, 0);
+  assert.equal(heatOf(times([])).columns, 0); // nodes were sampled, but no steps
   assert.equal(slowestOf(heatOf(times([], []))), undefined);
 });
 

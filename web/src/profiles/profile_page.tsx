@@ -11,7 +11,7 @@ import { OneProfile } from "./one_profile.tsx";
 import { ProfileButton } from "./profile_button.tsx";
 import { InterpreterChoice, LanguageChoice, RankSelect, ThanSelect, ThreadSelect } from "./profile_filters.tsx";
 import { ProfileHead, Timelines } from "./profile_head.tsx";
-import { TITLES, kindText } from "./profile_text.ts";
+import { titleText } from "./profile_text.ts";
 import { viewOf } from "./profile_view.ts";
 import { TwoProfiles } from "./two_profiles.tsx";
 
@@ -62,7 +62,7 @@ export function ProfilePage({ id, name, parameters }: ProfilePageProps) {
         <>
           <div class="run-title">
             <h1>
-              {printable(TITLES[graph.profile.kind as ProfileKind] ?? kindText(graph.profile.kind))}
+              {printable(titleText(graph.profile.kind))}
               {view.than !== "" && ", compared"}
             </h1>
             <span class="fill" />

@@ -132,7 +132,6 @@ export function HeatCanvas({ id, heat, kind }: { id: string; heat: StepHeat; kin
   useEffect(() => {
     if (canvas.current) draw(canvas.current, { heat, kind, width, height, colors: theme.heat });
   }, [heat, kind, width, height, theme]);
-  useEffect(() => setPointed(undefined), [heat]);
 
   const cellUnder = (event: MouseEvent): Cell | undefined => {
     const area = canvas.current?.getBoundingClientRect();
@@ -148,7 +147,9 @@ export function HeatCanvas({ id, heat, kind }: { id: string; heat: StepHeat; kin
     column: clamp(cell.column, heat.columns - 1),
   });
   const start = slowestOf(heat) ?? { row: 0, column: heat.columns - 1 };
-  const current = chosen && inside(chosen); // the newest numbers may have fewer columns
+  // The newest numbers may have fewer columns.
+  const current = chosen && inside(chosen);
+  const under = pointed && inside(pointed);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const step = STEPS[event.key];
@@ -158,7 +159,7 @@ export function HeatCanvas({ id, heat, kind }: { id: string; heat: StepHeat; kin
     else return;
     event.preventDefault();
   };
-  const shown = pointed ?? current;
+  const shown = under ?? current;
   return (
     <>
       <p class="flame-line" id="heat-shown" role="status">
@@ -187,7 +188,7 @@ export function HeatCanvas({ id, heat, kind }: { id: string; heat: StepHeat; kin
             }}
           />
           <Outline cell={current} heat={heat} width={width} height={height} class="flame-chosen" />
-          <Outline cell={pointed} heat={heat} width={width} height={height} class="flame-pointed" />
+          <Outline cell={under} heat={heat} width={width} height={height} class="flame-pointed" />
         </div>
       </div>
       <p class="heat-times quiet number" aria-hidden="true">

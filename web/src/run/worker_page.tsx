@@ -92,7 +92,7 @@ function WorkerLog({ id, run, worker, rank, parameters }: WorkerPartProps) {
       <LogPane id={id} stream={chosen} isLive={run.live} search={parameters["q"] ?? ""}>
         {own.length > 1 && (
           <label>
-            Of{" "}
+            Log of{" "}
             <select value={chosen} onChange={(event) => setParameters({ log: event.currentTarget.value })}>
               {own.map((one) => (
                 <option key={one.stream} value={one.stream}>

@@ -56,7 +56,7 @@ test("a dead worker: actions are disabled with the reason, its log and what it d
     }
     await page.getByText("The run is finished: no worker lives.").waitFor();
     await chart(page, "Memory").locator("canvas").waitFor();
-    const log = page.getByLabel("Of", { exact: true }); // of each attempt's worker
+    const log = page.getByRole("combobox", { name: "Log of" }); // of each attempt's worker
     await log.waitFor();
     assert.equal(await log.locator("option").count(), 2);
     await page.getByText("continues after step").waitFor();

@@ -91,7 +91,12 @@ function HangMark({ run }: { run: RunRow }) {
   if (!run.hangs) return null;
   const text = run.hangs === 1 ? "hung" : `hung ${countText(run.hangs)} times`;
   return (
-    <a class="hang-mark" href={runHash(run.id, { tab: "hangs" })} aria-label={`${printable(run.name)} ${text}`} title={text}>
+    <a
+      class="hang-mark"
+      href={runHash(run.id, { tab: "hangs" })}
+      aria-label={`${text}: who waited for whom`}
+      title={text}
+    >
       <Icon name="warning" />
     </a>
   );

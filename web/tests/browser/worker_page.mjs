@@ -115,7 +115,7 @@ test("1,024 ranks as a heat map: the slow rank is seen", async () => {
       "all ranks look the same",
     );
     const box = await map.boundingBox();
-    for (let step = 0; step < 100; step++) await page.mouse.move(box.x + 5 + 3 * step, box.y + 2 + 4 * step);
+    for (let step = 0; step < 100; step++) await page.mouse.move(box.x + 5 + 3 * step, box.y + 2 + 2 * step);
     await page.locator("#heat-shown").getByText(/^rank \d+ at /).waitFor();
   });
 });

@@ -64,7 +64,8 @@ TEST(RunSummary, TellsThatItHung) {
   for (const char* name : {"2027-01-15T10:00:00Z", "2027-01-15T11:00:00Z"}) {
     ASSERT_TRUE(run::keep_hang(folder.path(), {.hang = {.name = name}}).ok());
   }
-  EXPECT_THAT(text(), HasSubstr("hung         2 times, last 2027-01-15T11:00:00Z: hang/2027-01-15T11:00:00Z/report.txt"));
+  EXPECT_THAT(text(),
+              HasSubstr("hung         2 times, last 2027-01-15T11:00:00Z: hang/2027-01-15T11:00:00Z/report.txt"));
 }
 
 TEST(RunSummary, TellsHowLongRanksWaitForData) {

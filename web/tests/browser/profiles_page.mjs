@@ -43,6 +43,7 @@ test("a flame graph is searched, zoomed and walked through; the address keeps it
   await withRun("spirals-live", `/profiles/${encodeURIComponent(name)}`, {}, async (page) => {
     const graph = page.getByRole("application", { name: "Flame graph" });
     const line = page.locator(".flame-line");
+    await graph.waitFor();
     await page.keyboard.press("/");
     await page.keyboard.type("torch");
     await page.getByText(/^in [1-9].* % of the samples$/).waitFor();

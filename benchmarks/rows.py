@@ -107,6 +107,19 @@ def s3_upload(iterations: int, quick_iterations: int) -> Contestant:
     return Contestant(command, iterations, quick_iterations)
 
 
+CHARTS = "a run of 1,000,000 reports, all charts (ms)"
+
+
+def of_run_fits(row: Outcome) -> bool:
+    charts = row.also.get(CHARTS)
+    return charts is not None and charts.value <= 500
+
+
+def paint(iterations: int, quick_iterations: int) -> Contestant:
+    """The dashboard that was built, in Debian's Chromium; needs `make setup-web`."""
+    return Contestant(("node", str(ROOT / "web" / "tests" / "measure_paint.mjs")), iterations, quick_iterations)
+
+
 RAY_DATA, TUNED_RAY_DATA, DATALOADER, PYARROW = "Ray Data", "Ray Data, tuned", "DataLoader", "pyarrow, 2 threads"
 
 
@@ -341,6 +354,10 @@ ROWS = [
     Row("sampling_cost", "what an agent takes to sample its node and 8 workers each second, for the dashboard", "% of a core",
         Target("≤ 0.5 % of a core", lambda row: row.ours.value <= 0.5),
         ours("sampling_cost", 20, 2), {}),
+    Row("dashboard_paint", "from the start of the navigation to the first rows of the list of 10,000 runs, in Chromium without a "
+        "window and without a cache; of a run with a million reports to its last chart", "ms",
+        Target("≤ 300 ms; ≤ 500 ms for the run", lambda row: row.ours.value <= 300 and of_run_fits(row)),
+        paint(7, 1), {}, runs=3, program="paceline", programs=("paceline_python",)),
     Row("installed_size", "what the Python package adds to torch and pyarrow, with cloudpickle; Ray Train: the package `ray` "
         "alone", "MB",
         Target("≤ 0.25 × Ray Train's", lambda row: row.ratio("Ray Train") >= 4),

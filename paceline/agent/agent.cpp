@@ -87,6 +87,7 @@ class AgentThread final : public Agent, public ProcessHost {
   void take_sampling(WorkerId worker, rpc::Envelope sampling) override;
   void serve_data() override;
   void watch(WorkerId worker, pid_t pid, const Json& welcome) override;
+  void watch_progress(WorkerId worker, std::shared_ptr<const ProgressReader> progress) override;
   void forget(WorkerId worker) override;
 
   boost::asio::io_context loop_;
@@ -379,6 +380,10 @@ void AgentThread::watch(WorkerId worker, pid_t pid, const Json& welcome) {
                    .role = welcome.value("role", ""),
                    .pid = pid,
                    .folder = welcome.value("run_folder", "")});
+}
+
+void AgentThread::watch_progress(WorkerId worker, std::shared_ptr<const ProgressReader> progress) {
+  if (samples_ != nullptr) samples_->watch_progress(worker.value, std::move(progress));
 }
 
 void AgentThread::handle_guardian(rpc::Envelope envelope) {

@@ -201,7 +201,8 @@ void Process::join(rpc::Envelope& envelope) {
   std::vector<Descriptor> memories = std::exchange(envelope.descriptors, {});
   if (!memories.empty()) {
     auto progress = ProgressReader::open(std::move(memories[0]));
-    if (progress.ok()) progress_ = *std::move(progress);
+    if (progress.ok()) progress_ = std::make_shared<const ProgressReader>(*std::move(progress));
+    if (progress_) host_.watch_progress(identity_.worker, progress_);
   }
   if (memories.size() > 1) crash_memory_ = std::move(memories[1]);
   expect_heartbeat();

@@ -36,6 +36,8 @@ class ProcessHost {
   virtual void serve_data() = 0;
   /// It runs; `welcome` is the body of its Welcome.
   virtual void watch(WorkerId worker, pid_t pid, const Json& welcome) = 0;
+  /// It has joined, and notes there how far it is.
+  virtual void watch_progress(WorkerId worker, std::shared_ptr<const ProgressReader> progress) = 0;
   /// The process was not started, or has ended and everything about it has been reported. Called from the loop, not
   /// from within another call of the process.
   virtual void forget(WorkerId worker) = 0;
@@ -106,7 +108,7 @@ class Process : public std::enable_shared_from_this<Process> {
   std::shared_ptr<OutputPipe> standard_error_;
   std::optional<RotatingLog> log_;
   std::deque<std::string> last_lines_;
-  std::optional<ProgressReader> progress_;
+  std::shared_ptr<const ProgressReader> progress_;  // null before it has joined
   Descriptor crash_memory_;
   std::optional<CrashFacts> crash_;
   bool naming_crash_ = false;

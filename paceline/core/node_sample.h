@@ -42,7 +42,8 @@ PACELINE_RECORD(GpuSample, PACELINE_GPU_SAMPLE_FIELDS);
   FIELD(MaybeNumber, read_bytes_per_s, {}) /* from disks, of the process itself */                          \
   FIELD(MaybeNumber, written_bytes_per_s, {})                                                               \
   FIELD(MaybeNumber, gpu_memory_bytes, {})                                                                  \
-  FIELD(MaybeNumber, cpu_seconds_total, {})
+  FIELD(MaybeNumber, cpu_seconds_total, {})                                                                 \
+  FIELD(MaybeNumber, step_s, {}) /* average of a worker's last steps, without waiting in collectives */
 PACELINE_RECORD(ProcessSample, PACELINE_PROCESS_SAMPLE_FIELDS);
 
 #define PACELINE_NODE_SAMPLE_FIELDS(FIELD)                                                                      \

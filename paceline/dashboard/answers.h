@@ -10,6 +10,7 @@
 #include "paceline/run/kept_profiles.h"
 #include "paceline/stacks/stack.h"
 #include "paceline/views/checkpoint_list.h"
+#include "paceline/views/data_summary.h"
 #include "paceline/views/log_streams.h"
 #include "paceline/views/node_samples.h"
 #include "paceline/views/run_configuration.h"
@@ -80,6 +81,20 @@ using SampleCurveAnswers = std::map<std::string, SampleCurveAnswer>;
   FIELD(std::vector<std::string>, names, {}) /* of all numbers in this time */               \
   FIELD(Json, about, Json::object())         /* what is told of GPUs and processes, by UUID and id */
 PACELINE_RECORD(SamplesAnswer, PACELINE_SAMPLES_ANSWER_FIELDS);
+
+#define PACELINE_DATA_ANSWER_FIELDS(FIELD) FIELD(std::vector<views::DatasetSummary>, datasets, {}) /* by name */
+PACELINE_RECORD(DataAnswer, PACELINE_DATA_ANSWER_FIELDS);
+
+#define PACELINE_DATA_OF_RUN_FIELDS(FIELD)                                                    \
+  FIELD(std::string, id, "") /* the run's */                                                  \
+  FIELD(std::string, name, "")                                                                \
+  FIELD(std::string, state, "")                                                               \
+  FIELD(views::DriverState, driver, views::DriverState::none) /* null when the run is over */ \
+  FIELD(double, since, 0.0)                                                                   \
+  FIELD(std::vector<views::DatasetSummary>, datasets, {})
+PACELINE_RECORD(DataOfRun, PACELINE_DATA_OF_RUN_FIELDS);
+#define PACELINE_ALL_DATA_ANSWER_FIELDS(FIELD) FIELD(std::vector<DataOfRun>, runs, {}) /* the last opened first */
+PACELINE_RECORD(AllDataAnswer, PACELINE_ALL_DATA_ANSWER_FIELDS);
 
 #define PACELINE_LOGS_ANSWER_FIELDS(FIELD) FIELD(std::vector<views::LogStream>, streams, {})
 PACELINE_RECORD(LogsAnswer, PACELINE_LOGS_ANSWER_FIELDS);

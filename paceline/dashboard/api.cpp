@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 
 #include "paceline/core/clock.h"
 #include "paceline/core/json.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/run_layout.h"
+#include "paceline/dashboard/api_internal.h"
 #include "paceline/dashboard/openapi.h"
 #include "paceline/dashboard/problem.h"
 #include "paceline/dashboard/prometheus.h"
@@ -27,8 +27,6 @@ namespace {
 
 // How long a page waits for a driver: one that is stopped shall not hold up the others.
 constexpr std::chrono::milliseconds kPatience{1'500};
-constexpr int64_t kMostSeconds = 1'000'000'000'000;  // since the Unix epoch
-constexpr double kEver = std::numeric_limits<double>::infinity();
 constexpr int64_t kMostReports = std::numeric_limits<int64_t>::max();
 
 constexpr std::string_view kStop = "stop", kStacks = "stacks", kProfile = "profile";
@@ -56,11 +54,6 @@ arrow::Status check(const ActionRequest& request) {
   return arrow::Status::OK();
 }
 
-template <class T>
-Response json_response(const T& value) {
-  return {.body = encode_json(value)};
-}
-
 std::string user_name() {
   passwd entry{}, *found = nullptr;
   std::array<char, 4096> buffer{};
@@ -83,16 +76,6 @@ arrow::Result<T> body_of(const Request& request) {
   } catch (const Json::exception& error) {
     return arrow::Status::Invalid("the body has a member of another type: ", error.what());
   }
-}
-
-std::vector<std::string> parts_of(const std::string& list) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    if (end > begin) parts.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
 }
 
 // Those of the names, which are sorted, that stand in the list with commas between them. A name may have commas itself:
@@ -223,67 +206,6 @@ arrow::Result<Response> Api::metrics(const Call& call) {
     }));
   }
   return json_response(Json{{"names", names}, {"series", series}});
-}
-
-arrow::Result<Response> Api::all_nodes(const Call& call) {
-  constexpr size_t kMostRuns = 200;
-  ARROW_ASSIGN_OR_RAISE(const views::RunPage page, runs_.list({.limit = kMostRuns}));
-  AllNodesAnswer answer;
-  const double now = to_seconds(SystemClock().now());
-  for (const views::ListedRun& listed : page.runs) {
-    const bool goes_on = listed.driver == views::DriverState::alive || listed.driver == views::DriverState::elsewhere;
-    if (!goes_on) continue;
-    // A run that cannot be read shall not cost the others.
-    (void)runs_.with_record(listed.id, [&](const track::RunRecord& record) {
-      answer.runs.push_back({.id = listed.id, .name = listed.name, .nodes = views::node_summaries(record, now)});
-      return arrow::Status::OK();
-    });
-  }
-  return json_response(answer);
-}
-
-arrow::Result<Response> Api::nodes(const Call& call) {
-  NodesAnswer answer;
-  ARROW_RETURN_NOT_OK(runs_.with_record(call.part("id"), [&answer](const track::RunRecord& record) {
-    answer.nodes = views::node_summaries(record, to_seconds(SystemClock().now()));
-    for (const views::SampledSource& source : views::sampled_sources(record.run.path)) {
-      if (source.source == "data") answer.data_processes.push_back(source.name);
-    }
-    return arrow::Status::OK();
-  }));
-  return json_response(answer);
-}
-
-arrow::Result<Response> Api::samples(const Call& call) {
-  ARROW_ASSIGN_OR_RAISE(const int64_t points, call.query.number("points", 400, 1, 10'000));
-  ARROW_ASSIGN_OR_RAISE(const int64_t from, call.query.number("from", 0, 0, kMostSeconds));
-  ARROW_ASSIGN_OR_RAISE(const int64_t to, call.query.number("to", kMostSeconds, 0, kMostSeconds));
-  const std::string node = call.query.text("node"), data = call.query.text("data");
-  if (node.empty() == data.empty()) {
-    return arrow::Status::Invalid("wanted `node` with a node's name or `data` with a data process's number");
-  }
-  const views::SampledSource of{.source = node.empty() ? "data" : "node", .name = node.empty() ? data : node};
-  ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
-  ARROW_ASSIGN_OR_RAISE(const views::SampleCurves curves,
-                        views::sample_curves(folder, of, parts_of(call.query.text("names")),
-                                             {.from = static_cast<double>(from),
-                                              .to = to == kMostSeconds ? kEver : static_cast<double>(to),
-                                              .points = static_cast<size_t>(points)}));
-  const auto finite = [](const std::vector<double>& values) {
-    std::vector<MaybeNumber> numbers;
-    for (const double value : values) numbers.push_back(std::isfinite(value) ? MaybeNumber(value) : std::nullopt);
-    return numbers;
-  };
-  SamplesAnswer answer{.first = curves.first,
-                       .last = curves.last,
-                       .seconds = curves.seconds,
-                       .time = curves.time,
-                       .names = curves.names,
-                       .about = curves.about};
-  for (const auto& [name, curve] : curves.curves) {
-    answer.series[name] = {.mean = finite(curve.mean), .min = finite(curve.min), .max = finite(curve.max)};
-  }
-  return json_response(answer);
 }
 
 arrow::Result<Response> Api::logs(const Call& call) {

@@ -43,6 +43,9 @@ class Api {
   arrow::Result<Response> all_nodes(const Call& call);
   arrow::Result<Response> nodes(const Call& call);
   arrow::Result<Response> samples(const Call& call);
+  arrow::Result<Response> step_times(const Call& call);
+  arrow::Result<Response> all_data(const Call& call);
+  arrow::Result<Response> data(const Call& call);
   arrow::Result<Response> logs(const Call& call);
   arrow::Result<Response> log(const Call& call);
   arrow::Result<Response> events(const Call& call);

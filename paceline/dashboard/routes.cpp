@@ -4,6 +4,7 @@
 #include "paceline/dashboard/schema.h"
 #include "paceline/views/profiles.h"
 #include "paceline/views/shown_run.h"
+#include "paceline/views/step_times.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -83,7 +84,9 @@ std::vector<Route> all_routes() {
        {{"node", "string", "Name of the node"},
         {"data", "string", "Instead: number of a data process"},
         {"names", "string",
-         "Names of numbers with commas between them; one that ends with / means all that begin with it; none: all"},
+         "Names of numbers with commas between them; one that ends with / means all that begin with it, * in one any "
+         "text "
+         "without /; none: all"},
         {"points", "integer", "Points of a curve at most, from 1 to 10000; default 400"},
         {"from", "integer", "The first second since the Unix epoch"},
         {"to", "integer", "The last"}},
@@ -91,6 +94,33 @@ std::vector<Route> all_routes() {
        nullptr,
        schema_of<SamplesAnswer>,
        answer<&Api::samples>},
+      {"GET",
+       "/api/v1/runs/{id}/step_times",
+       "stepTimes",
+       "How long the steps of each rank took over time, without waiting in collectives: who is slow stands out",
+       Needs::session,
+       {{"points", "integer", "Points at most, from 1 to 10000; default 90"},
+        {"from", "integer", "The first second since the Unix epoch"},
+        {"to", "integer", "The last"}},
+       kJson,
+       nullptr,
+       schema_of<views::StepTimes>,
+       answer<&Api::step_times>},
+      {"GET",
+       "/api/v1/data",
+       "allData",
+       "The datasets of the last runs that read some",
+       Needs::session,
+       {{"limit", "integer", "Of so many runs at most, from 1 to 1000; default 30"}},
+       kJson,
+       nullptr,
+       schema_of<AllDataAnswer>,
+       answer<&Api::all_data>},
+      {"GET", "/api/v1/runs/{id}/data", "data",
+       "The run's datasets by operator: state, rates, queues, who waits, the bottleneck. Rates are of the last "
+       "seconds, "
+       "or, when the run is over, of all the time",
+       Needs::session, no_query(), kJson, nullptr, schema_of<DataAnswer>, answer<&Api::data>},
       {"GET", "/api/v1/runs/{id}/logs", "logs", "Which logs there are", Needs::session, no_query(), kJson, nullptr,
        schema_of<LogsAnswer>, answer<&Api::logs>},
       {"GET",

@@ -8,7 +8,14 @@
 
 namespace paceline::run {
 
-/// Of each data process, the first one first; empty for a run without datasets. A file that cannot be read is left out.
-std::vector<DataFigures> read_data_figures(const std::string& run_folder);
+struct ProcessFigures {
+  /// The data process's number, which its log and its samples have too.
+  int64_t process = 0;
+  DataFigures figures;
+};
+
+/// Of each data process, the one that has written last at last; empty for a run without datasets. A file that cannot be
+/// read is left out.
+std::vector<ProcessFigures> read_data_figures(const std::string& run_folder);
 
 }  // namespace paceline::run

@@ -62,19 +62,6 @@ FoundHang read_verdict(const std::string& run_folder, const std::string& name) {
   return hang;
 }
 
-// Sorted: they are times.
-std::vector<std::string> names_of_hangs(const std::string& run_folder) {
-  std::vector<std::string> names;
-  std::error_code problem;
-  for (fs::directory_iterator entry(run_folder + "/" + run_layout::kHangs, problem), end; !problem && entry != end;
-       entry.increment(problem)) {
-    std::error_code unknown;
-    if (fs::is_directory(entry->symlink_status(unknown))) names.push_back(entry->path().filename());
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
 }  // namespace
 
 FoundHang found_hang(std::string name, int64_t attempt, const policy::HangVerdict& verdict,
@@ -110,14 +97,27 @@ arrow::Result<std::string> keep_hang(const std::string& run_folder, const HangEv
   return run_folder + "/" + name;
 }
 
+// Sorted: they are times.
+std::vector<std::string> hang_names(const std::string& run_folder) {
+  std::vector<std::string> names;
+  std::error_code problem;
+  for (fs::directory_iterator entry(run_folder + "/" + run_layout::kHangs, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
+    std::error_code unknown;
+    if (fs::is_directory(entry->symlink_status(unknown))) names.push_back(entry->path().filename());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 std::vector<FoundHang> list_hangs(const std::string& run_folder) {
   std::vector<FoundHang> hangs;
-  for (const std::string& name : names_of_hangs(run_folder)) hangs.push_back(read_verdict(run_folder, name));
+  for (const std::string& name : hang_names(run_folder)) hangs.push_back(read_verdict(run_folder, name));
   return hangs;
 }
 
 arrow::Result<HangEvidence> read_hang(const std::string& run_folder, const std::string& name) {
-  const std::vector<std::string> names = names_of_hangs(run_folder);
+  const std::vector<std::string> names = hang_names(run_folder);
   if (std::ranges::find(names, name) == names.end()) {
     return arrow::Status::KeyError("the run in ", run_folder, " has no hang \"", name, "\"");
   }

@@ -54,7 +54,9 @@ FoundHang found_hang(std::string name, int64_t attempt, const policy::HangVerdic
 /// Writes what is kept; gives the folder. What can be written is, whatever else cannot; then it is the first error.
 arrow::Result<std::string> keep_hang(const std::string& run_folder, const HangEvidence& evidence);
 
-/// All hangs of the run, the first first; without their stacks. A run that has never hung has none.
+/// Names of all hangs of the run, the first first.
+std::vector<std::string> hang_names(const std::string& run_folder);
+/// The hangs themselves, likewise; without their stacks. A run that has never hung has none.
 std::vector<FoundHang> list_hangs(const std::string& run_folder);
 /// One of them, by its name.
 arrow::Result<HangEvidence> read_hang(const std::string& run_folder, const std::string& name);

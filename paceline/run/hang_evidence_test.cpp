@@ -38,6 +38,7 @@ HangEvidence evidence_of(const std::string& name) {
 TEST(HangEvidence, WhatIsKeptIsRead) {
   const testing::TemporaryFolder run;
   ASSERT_TRUE(keep_hang(run.path(), evidence_of("2026-11-28T10:00:00Z")).ok());
+  EXPECT_THAT(hang_names(run.path()), ElementsAre("2026-11-28T10:00:00Z"));
   ASSERT_TRUE(keep_hang(run.path(), evidence_of("2026-11-27T10:00:00Z")).ok());
   const auto hangs = list_hangs(run.path());
   ASSERT_EQ(hangs.size(), 2u);

@@ -69,8 +69,8 @@ struct SampleCurves {
   Json about = Json::object();
 };
 
-/// The curves of these names; of all without any. A name that ends with "/" means all that begin with it. Totals have
-/// no curves. KeyError when the run has no samples of that source.
+/// The curves of these names; of all without any. A name that ends with "/" means all that begin with it, and '*' in
+/// one any text without "/". Totals have no curves. KeyError when the run has no samples of that source.
 arrow::Result<SampleCurves> sample_curves(const std::string& run_folder, const SampledSource& of,
                                           const std::vector<std::string>& names, const SampleRange& range);
 

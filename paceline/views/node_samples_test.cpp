@@ -76,6 +76,8 @@ TEST_F(NodeSamples, CurvesOfChosenNames) {
   EXPECT_EQ(all.curves.size(), 2u);
   EXPECT_EQ(all.curves.at("load_1m").mean[42], 42);
   EXPECT_EQ(curves({"process/7/"}).curves.size(), 1u);
+  EXPECT_EQ(curves({"process/*/threads"}).curves.size(), 1u);
+  EXPECT_TRUE(curves({"*/threads", "process/*threads", "proc*/threads/7"}).curves.empty());
 
   const SampleCurves coarse = curves({"load_1m"}, {.points = 10});
   EXPECT_EQ(coarse.seconds, 10);

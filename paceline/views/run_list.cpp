@@ -5,6 +5,7 @@
 
 #include "paceline/core/spelling.h"
 #include "paceline/policy/state.h"
+#include "paceline/run/hang_evidence.h"
 #include "paceline/run/working_folder.h"
 #include "paceline/track/run_id.h"
 #include "paceline/track/storage_path.h"
@@ -105,6 +106,7 @@ ListedRun listed(const KnownRun& known) {
           .world_size = run.world_size,
           .report = run.report,
           .metrics = run.metrics,
+          .hangs = known.gone ? 0 : std::ssize(run::hang_names(run.path)),
           .error = run.error};
 }
 

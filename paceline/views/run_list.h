@@ -30,6 +30,7 @@ namespace paceline::views {
   FIELD(int64_t, world_size, 0)                                                                              \
   FIELD(int64_t, report, 0) /* the last whose metrics are shown */                                           \
   FIELD(Json, metrics, Json::object())                                                                       \
+  FIELD(int64_t, hangs, 0) /* how often it hung (run/hang_evidence.h) */                                     \
   FIELD(std::string, error, "")
 PACELINE_RECORD(ListedRun, PACELINE_LISTED_RUN_FIELDS);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "paceline/run/data_figures.h"
+#include "paceline/run/hang_evidence.h"
 #include "paceline/run/time_spent.h"
 #include "paceline/run/working_folder.h"
 #include "paceline/track/run_id.h"
@@ -55,6 +56,7 @@ RunSummary summary_of(const track::RunRecord& record) {
                      .checkpoints = record.checkpoints,
                      .report = run.report,
                      .metrics = run.metrics,
+                     .hangs = run::hang_names(run.path),
                      .error = run.error};
   for (const track::AttemptRecord& attempt : record.attempts) {
     const bool open = !track::is_over(run) && attempt.attempt == run.attempt && attempt.failure.empty();
@@ -67,7 +69,7 @@ RunSummary summary_of(const track::RunRecord& record) {
   summary.goodput = goodput_of(record);
   // Each process counts from its own beginning.
   if (const auto processes = run::read_data_figures(run.path); !processes.empty()) {
-    summary.datasets = processes.back().datasets;
+    summary.datasets = processes.back().figures.datasets;
   }
   for (const auto& [id, worker] : record.workers) {
     if (worker.attempt != run.attempt) continue;

@@ -58,6 +58,7 @@ PACELINE_RECORD(Goodput, PACELINE_GOODPUT_FIELDS);
   FIELD(Json, workers, Json::array())                                                                       \
   FIELD(Goodput, goodput, {})                                                                               \
   FIELD(std::vector<DatasetFigures>, datasets, {}) /* as its data process has them */                       \
+  FIELD(std::vector<std::string>, hangs, {})       /* when it hung: names of run/hang_evidence.h */         \
   FIELD(std::vector<std::string>, waits_for, {})   /* who has to catch up in a live run: a sentence each */ \
   FIELD(std::string, error, "")
 PACELINE_RECORD(RunSummary, PACELINE_RUN_SUMMARY_FIELDS);

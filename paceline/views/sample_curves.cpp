@@ -9,10 +9,19 @@
 namespace paceline::views {
 namespace {
 
+// Whether the name's one '*' stands for something in the column.
+bool fits(std::string_view column, std::string_view name) {
+  const size_t star = name.find('*');
+  if (star == std::string_view::npos || column.size() < name.size() - 1) return false;
+  const std::string_view before = name.substr(0, star), behind = name.substr(star + 1);
+  if (!column.starts_with(before) || !column.ends_with(behind)) return false;
+  return column.substr(star, column.size() - before.size() - behind.size()).find('/') == std::string_view::npos;
+}
+
 bool is_chosen(const std::string& column, const std::vector<std::string>& names) {
   if (track::is_total(column)) return false;
   return names.empty() || std::ranges::any_of(names, [&](const std::string& name) {
-           return column == name || (name.ends_with('/') && column.starts_with(name));
+           return column == name || (name.ends_with('/') && column.starts_with(name)) || fits(column, name);
          });
 }
 

@@ -1,19 +1,27 @@
-// Measures how soon a page is there: `node tests/measure_paint.mjs [repetitions]`.
+// Measures how soon a page is there: `node tests/measure_paint.mjs [--iterations N]`; the row `dashboard_paint` of
+// `make bench`.
 //
 // In Chromium without a window, against `paceline dashboard` on this machine, each time with a new profile (nothing is
 // in the cache but the session's cookie). From the start of the navigation (performance.timeOrigin) to: the first paint
 // of content, as the browser tells it; the frame after what was waited for is there (two animation frames later it is on
 // the screen). "processor" is what the page's main thread has used until then: it tells the same on a machine that
-// others use too.
+// others use too. The last line is for benchmarks/run.py.
 import { chromium } from "playwright-core";
 import { chromiumPath, logIn } from "./browser/browser.mjs";
 import { Dashboard } from "./browser/program.mjs";
 import { endRuns, longRun, manyRuns, trainOne } from "./browser/runs.mjs";
 
-const REPETITIONS = Number(process.argv[2] ?? 7);
+/** What stands behind a flag; those of others are passed over. */
+function flag(name, usual) {
+  const at = process.argv.indexOf(name);
+  return at < 0 ? usual : process.argv[at + 1];
+}
+
+const REPETITIONS = Number(flag("--iterations", 7));
 const CASES = [
   {
     title: "10,000 runs",
+    sample: "first rows",
     make: async () => ({ state: await manyRuns(10_000), hash: "#/runs" }),
     marks: {
       "first rows": () => document.querySelectorAll(".run-row").length > 10,
@@ -90,6 +98,7 @@ async function measure(browser, { make, marks }) {
 }
 
 await trainOne();
+const record = { samples: [], also: {} };
 const browser = await chromium.launch({ executablePath: chromiumPath(), args: ["--no-sandbox"] });
 for (const one of CASES) {
   const times = await measure(browser, one);
@@ -98,7 +107,10 @@ for (const one of CASES) {
       Math.round(time),
     );
     console.log(`${one.title}: ${name.padEnd(14)} median ${middle} ms (${least} … ${most}, ${values.length} times)`);
+    if (name === one.sample) record.samples = values;
+    else record.also[`${one.title}, ${name} (ms)`] = median(values);
   }
 }
 await browser.close();
 await endRuns();
+console.log(JSON.stringify(record));

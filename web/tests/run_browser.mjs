@@ -22,6 +22,8 @@ after(async () => {
 await import("./browser/runs_page.mjs");
 await import("./browser/run_page.mjs");
 await import("./browser/logs_page.mjs");
+await import("./browser/worker_page.mjs");
+await import("./browser/data_page.mjs");
 await import("./browser/nodes_pages.mjs");
 await import("./browser/profiles_page.mjs");
 await import("./browser/proxy_and_session.mjs");

@@ -135,6 +135,11 @@ void NodeSampler::watch(const SampledProcess& process) {
   if (!process.folder.empty()) folder_ = process.folder;
 }
 
+void NodeSampler::watch_progress(int64_t worker, std::shared_ptr<const ProgressReader> progress) {
+  const auto found = watched_.find(worker);
+  if (found != watched_.end()) found->second.progress = std::move(progress);
+}
+
 void NodeSampler::forget(int64_t worker) {
   watched_.erase(worker);
 }
@@ -271,6 +276,10 @@ std::optional<ProcessSample> NodeSampler::sample_process(Watched& watched, doubl
                        .gpu_memory_bytes = gpu_memory,
                        .cpu_seconds_total = watched.cpu_seconds};
   if (!is_first && seconds > 0) sample.cpu_cores = ticks / ticks_per_second() / seconds;
+  if (watched.progress) {
+    const ProgressReading progress = watched.progress->read(clock_.monotonic());
+    if (progress.steps_timed > 0) sample.step_s = std::chrono::duration<double>(progress.step_time).count();
+  }
   const std::string_view io = watched.io.read(buffer_);
   sample.read_bytes_per_s = watched.read.per_second(as_number(parse_number_behind(io, "read_bytes:")), seconds);
   sample.written_bytes_per_s = watched.written.per_second(as_number(parse_number_behind(io, "write_bytes:")), seconds);

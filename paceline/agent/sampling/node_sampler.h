@@ -18,6 +18,7 @@
 #include "paceline/core/node_sample.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/process_stat.h"
+#include "paceline/core/progress.h"
 
 namespace paceline::agent {
 
@@ -39,6 +40,8 @@ class NodeSampler {
 
   /// Samples it from now on, until it has ended or is forgotten. It is alive.
   void watch(const SampledProcess& process);
+  /// Where a process that is sampled notes how far it is.
+  void watch_progress(int64_t worker, std::shared_ptr<const ProgressReader> progress);
   void forget(int64_t worker);
 
   NodeSample sample();
@@ -56,6 +59,7 @@ class NodeSampler {
   };
   struct Watched {
     SampledProcess about;
+    std::shared_ptr<const ProgressReader> progress;  // null: of one that has not joined, or that notes nothing
     OpenFile stat;
     OpenFile io;
     std::optional<double> cpu_ticks;               // of itself, at the last sample

@@ -55,6 +55,23 @@ TEST(NodeSampler, TellsOfProcessesUntilTheyAreForgotten) {
   EXPECT_TRUE(sampler.sample().processes.empty());
 }
 
+TEST(NodeSampler, AWorkersStepsHaveTheTimeThatItNotes) {
+  ManualClock clock(from_seconds(1000));
+  NodeSampler sampler(std::make_unique<NoGpus>(""), clock);
+  Progress progress = Progress::create(clock).ValueOrDie();
+  auto reader = ProgressReader::open(progress.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
+  sampler.watch({.worker = 7, .role = "worker", .pid = ::getpid()});
+  sampler.watch_progress(7, std::make_shared<const ProgressReader>(std::move(reader)));
+  sampler.watch_progress(8, nullptr);  // of one that is not sampled
+  progress.set_step(1);
+  EXPECT_FALSE(sampler.sample().processes.at(0).step_s) << "no step was timed";
+  for (const int64_t step : {2, 3}) {
+    clock.advance(std::chrono::milliseconds(250));
+    progress.set_step(step);
+  }
+  EXPECT_DOUBLE_EQ(sampler.sample().processes.at(0).step_s.value(), 0.25);
+}
+
 TEST(NodeSampler, AProcessThatHasEndedIsLeftOut) {
   ManualClock clock(from_seconds(1000));
   NodeSampler sampler(std::make_unique<NoGpus>(""), clock);

@@ -32,6 +32,9 @@ class SampleSender {
   void note_taken(int64_t request);
   /// As SamplingThread's.
   void watch(SampledProcess process) { sampling_.watch(std::move(process)); }
+  void watch_progress(int64_t worker, std::shared_ptr<const ProgressReader> progress) {
+    sampling_.watch_progress(worker, std::move(progress));
+  }
   void forget(int64_t worker) { sampling_.forget(worker); }
 
  private:

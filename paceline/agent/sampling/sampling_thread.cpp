@@ -80,6 +80,12 @@ void SamplingThread::watch(SampledProcess process) {
   desk_->wish([process = std::move(process)](NodeSampler& sampler) { sampler.watch(process); });
 }
 
+void SamplingThread::watch_progress(int64_t worker, std::shared_ptr<const ProgressReader> progress) {
+  desk_->wish([worker, progress = std::move(progress)](NodeSampler& sampler) mutable {
+    sampler.watch_progress(worker, std::move(progress));
+  });
+}
+
 void SamplingThread::forget(int64_t worker) {
   desk_->wish([worker](NodeSampler& sampler) { sampler.forget(worker); });
 }

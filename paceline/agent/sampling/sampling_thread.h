@@ -29,6 +29,7 @@ class SamplingThread {
 
   /// As NodeSampler's.
   void watch(SampledProcess process);
+  void watch_progress(int64_t worker, std::shared_ptr<const ProgressReader> progress);
   void forget(int64_t worker);
 
  private:

@@ -11,6 +11,7 @@
 #include "paceline/cli/table.h"
 #include "paceline/core/bytes_text.h"
 #include "paceline/core/clock.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/track/status_line.h"
 
 namespace paceline::cli {
@@ -134,6 +135,11 @@ std::string to_text(const RunSummary& run) {
   text << "\n  folder       " << printable(run.location) << (run.gone ? " (deleted)" : "");
   if (run.location != run.path) text << "\n  here         " << printable(run.path);
   text << "\n  since        " << seconds_as_time(run.since) << "\n";
+  if (!run.hangs.empty()) {
+    text << "  hung         " << (run.hangs.size() == 1 ? "once, " : std::to_string(run.hangs.size()) + " times, last ")
+         << run.hangs.back() << ": " << run_layout::kHangs << "/" << run.hangs.back() << "/" << run_layout::kHangReport
+         << " in its folder says who waited for whom\n";
+  }
   for (const std::string& one : run.waits_for) text << "  waits        " << one << "\n";
   for (const AttemptSummary& attempt : run.attempts) write_attempt(attempt, run.live, text);
   for (const Json& worker : run.workers) write_worker(worker, text);

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "paceline/core/clock.h"
+#include "paceline/run/hang_evidence.h"
 #include "paceline/run/reader.h"
 #include "paceline/run/recorded_run_fixture.h"
 #include "paceline/run/time_spent.h"
@@ -53,6 +54,18 @@ TEST(RunSummary, TellsAttemptsCheckpointsAndMetricsFromTheFolderAlone) {
   EXPECT_THAT(text, HasSubstr("no such digit"));
   EXPECT_THAT(text, HasSubstr("checkpoint_000001  loss 0.25\n"));
   EXPECT_THAT(text, HasSubstr("report 7     loss 0.5\n"));
+}
+
+TEST(RunSummary, TellsThatItHung) {
+  const TemporaryFolder folder;
+  run::RecordedRun(folder.path()).train();
+  const auto text = [&] { return to_text(summary_of(run::read_run_folder(folder.path()).ValueOrDie())); };
+  EXPECT_THAT(text(), Not(HasSubstr("hung")));
+  for (const char* name : {"2027-01-15T10:00:00Z", "2027-01-15T11:00:00Z"}) {
+    ASSERT_TRUE(run::keep_hang(folder.path(), {.hang = {.name = name}}).ok());
+  }
+  EXPECT_THAT(text(),
+              HasSubstr("hung         2 times, last 2027-01-15T11:00:00Z: hang/2027-01-15T11:00:00Z/report.txt"));
 }
 
 TEST(RunSummary, TellsHowLongRanksWaitForData) {

@@ -2,7 +2,7 @@
 import { Problem, problemOf, problemOfFailure } from "./problem.ts";
 import type { Collectives, Hang, HangEvidence, LogRange, LogStream, MetricsJson } from "./views.ts";
 import type { FlameGraph, KeptProfile, ProfileKind } from "./views.ts";
-import type { NodeSummary, NodesOfRun, SamplesJson } from "./views.ts";
+import type { DataOfRun, DatasetSummary, NodeSummary, NodesOfRun, SamplesJson, StepTimes } from "./views.ts";
 import type { RunConfiguration, RunEvent, RunList, RunView, SessionInfo, WorkerStacks } from "./views.ts";
 import { session } from "./session.ts";
 
@@ -107,6 +107,22 @@ export function fetchSamples(id: string, { node, data, names, points, from, to }
   return request(runPath(id, "/samples") + query({ node, data, names: list, points, from, to }));
 }
 
+export function fetchStepTimes(
+  id: string,
+  part: { points: number; from?: number | undefined; to?: number | undefined },
+): Promise<StepTimes> {
+  return request(runPath(id, "/step_times") + query({ ...part }));
+}
+
+/** The datasets of the last runs that read some. */
+export async function fetchAllData(): Promise<DataOfRun[]> {
+  return (await request<{ runs: DataOfRun[] }>("data")).runs;
+}
+
+export async function fetchData(id: string): Promise<DatasetSummary[]> {
+  return (await request<{ datasets: DatasetSummary[] }>(runPath(id, "/data"))).datasets;
+}
+
 export function fetchLogStreams(id: string): Promise<{ streams: LogStream[] }> {
   return request(runPath(id, "/logs"));
 }
@@ -154,9 +170,9 @@ export function stopRun(id: string): Promise<unknown> {
   return post(runPath(id, "/actions"), { action: "stop" });
 }
 
-/** What every thread of a live run's workers is doing. */
-export async function takeStacks(id: string): Promise<WorkerStacks[]> {
-  const answer = await post<{ workers: WorkerStacks[] }>(runPath(id, "/actions"), { action: "stacks" });
+/** What every thread of a live run's workers, or of one rank, is doing. */
+export async function takeStacks(id: string, rank = -1): Promise<WorkerStacks[]> {
+  const answer = await post<{ workers: WorkerStacks[] }>(runPath(id, "/actions"), { action: "stacks", rank });
   return answer.workers;
 }
 

@@ -41,6 +41,8 @@ export interface RunRow {
   world_size: number;
   report: number;
   metrics: Metrics;
+  /** How often it hung. */
+  hangs?: number;
   error: string;
 }
 
@@ -120,6 +122,63 @@ export interface Dataset {
   ranks: DatasetRank[];
 }
 
+/** One operator of a dataset; null where nobody has measured. */
+export interface OperatorSummary {
+  name: string;
+  state: "running" | "idle" | "stuck" | "blocked" | "ended";
+  rows_per_s: number | null;
+  bytes_per_s: number | null;
+  busy_threads: number | null;
+  /** Since the data process began. */
+  figures: DatasetStep;
+}
+
+export interface ReadAhead {
+  num_external_outqueue_blocks: number;
+  num_external_outqueue_bytes: number;
+  windows_read: number;
+  windows_taken: number;
+  task_output_backpressure_time: number;
+  input_wait_time: number;
+}
+
+/** A dataset as one data process reads it: rates of the last seconds, or, when the run is over, of all the time. */
+export interface DatasetSummary {
+  name: string;
+  host: string;
+  process: number;
+  time: number;
+  state: "running" | "idle" | "ended";
+  /** Each takes what the one before gives. */
+  operators: OperatorSummary[];
+  read_ahead: ReadAhead;
+  ranks: DatasetRank[];
+  waited_share: number;
+  most_waited_share: number;
+  /** Name of an operator; "": data is not the limit. */
+  bottleneck: string;
+  verdict: string;
+}
+
+export interface DataOfRun {
+  id: string;
+  name: string;
+  state: string;
+  driver: Driver;
+  since: number;
+  datasets: DatasetSummary[];
+}
+
+/** How long steps took: a list for each rank, as long as `time`. */
+export interface StepTimes {
+  first: number;
+  last: number;
+  seconds: number;
+  time: number[];
+  ranks: number[];
+  step_s: (number | null)[][];
+}
+
 /** What `paceline show RUN --json` tells. */
 /** Seconds that all ranks together have spent. */
 export interface Goodput {
@@ -154,6 +213,8 @@ export interface RunView {
   workers: Worker[];
   goodput: Goodput;
   datasets: Dataset[];
+  /** When it hung: names of hangs. */
+  hangs?: string[];
   waits_for: string[];
   error: string;
 }
@@ -408,6 +469,8 @@ export interface ProcessSample {
   written_bytes_per_s: number | null;
   gpu_memory_bytes: number | null;
   cpu_seconds_total: number | null;
+  /** Average of a worker's last steps, without waiting in collectives. */
+  step_s: number | null;
 }
 
 /** What a node did in one second. */

@@ -7,9 +7,12 @@ export interface Theme {
   line: string;
   font: string;
   lines: string[];
+  /** From cool to hot. */
+  heat: string[];
 }
 
 const LINES = 8; // --line-0 … --line-7 in style/colors.css
+const HEATS = 5; // --heat-0 … --heat-4 there
 
 function readTheme(): Theme {
   const style = getComputedStyle(document.documentElement);
@@ -20,6 +23,7 @@ function readTheme(): Theme {
     line: value("--grid"),
     font: `11px ${value("--font")}`,
     lines: Array.from({ length: LINES }, (_, number) => value(`--line-${number}`)),
+    heat: Array.from({ length: HEATS }, (_, number) => value(`--heat-${number}`)),
   };
 }
 

@@ -1,21 +1,17 @@
 // The logs of a run: which there are, and one of them.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { fetchLogStreams } from "../api/api.ts";
 import { useResource } from "../api/resource.ts";
 import type { LogStream } from "../api/views.ts";
-import { bytesText, percentText } from "../format/number.ts";
+import { bytesText } from "../format/number.ts";
 import { useRun } from "../run/live_run.ts";
-import { Icon } from "../shell/icons.tsx";
-import { setParameters } from "../shell/navigation.ts";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { type Parameters, logsHash, runHash } from "../shell/route.ts";
 import { printable } from "../text/printable.ts";
-import { downloadLog } from "./download.ts";
-import { LogView } from "./log_view.tsx";
+import { LogPane } from "./log_pane.tsx";
 import { hasSeveralAttempts, preferredStream, streamTitle } from "./streams.ts";
 
 const LIST_PAUSE_MS = 5000; // new attempts have new workers
-const SEARCH_PAUSE_MS = 250; // the server reads whole logs: not for each key
 
 function StreamList({ id, streams, chosen }: { id: string; streams: LogStream[]; chosen: string }) {
   const tellsAttempt = hasSeveralAttempts(streams);
@@ -35,29 +31,6 @@ function StreamList({ id, streams, chosen }: { id: string; streams: LogStream[];
   );
 }
 
-function Download({ id, stream }: { id: string; stream: string }) {
-  const [share, setShare] = useState<number | null>(null);
-  const start = () => {
-    setShare(0);
-    void downloadLog(id, stream, setShare).finally(() => setShare(null));
-  };
-  return (
-    <button type="button" disabled={share !== null} onClick={start}>
-      <Icon name="down" /> {share === null ? "Download" : percentText(share)}
-    </button>
-  );
-}
-
-/** What was typed, once nothing more is typed for a moment. */
-function useSettled(text: string): string {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = window.setTimeout(() => setSettled(text), SEARCH_PAUSE_MS);
-    return () => window.clearTimeout(timer);
-  }, [text]);
-  return settled;
-}
-
 export interface LogsPageProps {
   id: string;
   stream: string;
@@ -67,7 +40,6 @@ export interface LogsPageProps {
 export function LogsPage({ id, stream, parameters }: LogsPageProps) {
   const run = useRun(id);
   const list = useResource(id, () => fetchLogStreams(id));
-  const search = useSettled(parameters["q"] ?? "");
   const { reload } = list;
   const isLive = run.data?.live ?? false;
   useEffect(() => {
@@ -105,33 +77,9 @@ export function LogsPage({ id, stream, parameters }: LogsPageProps) {
       {streams.length > 0 && (
         <div class="logs">
           <StreamList id={id} streams={streams} chosen={chosen} />
-          <div class="log-pane">
-            <div class="toolbar">
-              <label class="search">
-                <Icon name="search" />
-                <span class="for-screen-readers">Search in the log</span>
-                <input
-                  type="search"
-                  data-filter
-                  placeholder="Search in the whole log"
-                  value={parameters["q"] ?? ""}
-                  spellcheck={false}
-                  onInput={(event) => setParameters({ q: event.currentTarget.value })}
-                />
-                <kbd aria-hidden="true">/</kbd>
-              </label>
-              <code class="stream-name">{printable(chosen)}</code>
-              <span class="fill" />
-              <Download id={id} stream={chosen} />
-            </div>
-            <LogView
-              key={chosen}
-              id={id}
-              stream={chosen}
-              isLive={isLive}
-              search={search}
-            />
-          </div>
+          <LogPane id={id} stream={chosen} isLive={isLive} search={parameters["q"] ?? ""}>
+            <code class="stream-name">{printable(chosen)}</code>
+          </LogPane>
         </div>
       )}
     </div>

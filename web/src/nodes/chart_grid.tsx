@@ -9,10 +9,11 @@ const zoom = (from: number, to: number) =>
   setParameters({ from: String(Math.floor(from)), to: String(Math.ceil(to) + 1) }, { replace: false });
 const reset = () => setParameters({ from: "", to: "" }, { replace: false });
 
-export function SpanTools({ parameters }: { parameters: Parameters }) {
+/** `isBare`: within another toolbar, of something that is not dragged over. */
+export function SpanTools({ parameters, isBare = false }: { parameters: Parameters; isBare?: boolean }) {
   const isZoomed = Boolean(parameters["from"]);
   return (
-    <div class="toolbar chart-tools">
+    <div class={isBare ? "span-tools" : "toolbar chart-tools"}>
       <div class="choices" role="group" aria-label="Part of the time">
         {SPANS.map(({ key, title }) => (
           <button
@@ -30,7 +31,7 @@ export function SpanTools({ parameters }: { parameters: Parameters }) {
           Zoom out
         </button>
       )}
-      <span class="quiet">Drag over a chart to zoom.</span>
+      {!isBare && <span class="quiet">Drag over a chart to zoom.</span>}
     </div>
   );
 }

@@ -86,7 +86,7 @@ function RunMetrics({ id, parameters }: { id: string; parameters: Parameters }) 
       )}
       {nodes.length > 0 && (
         <>
-          <NodeTable nodes={nodes.map((node) => ({ run: id, runName: "", node }))} withRun={false} />
+          <NodeTable run={id} nodes={nodes} />
           <h2>Over time</h2>
           <SpanTools parameters={parameters} />
           {nodes.length > shown.length && (

@@ -4,7 +4,7 @@ import { fetchNodes, fetchSamples } from "../api/api.ts";
 import type { NodeSummary } from "../api/views.ts";
 import { bytesText, countText, numberText, percentText } from "../format/number.ts";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
-import { type Parameters, logsHash, runHash } from "../shell/route.ts";
+import { type Parameters, logsHash, runHash, workerHash } from "../shell/route.ts";
 import { Ago, useNow } from "../shell/time.tsx";
 import { printable } from "../text/printable.ts";
 import { ChartGrid, SpanTools } from "./chart_grid.tsx";
@@ -116,9 +116,12 @@ function Processes({ id, node }: { id: string; node: NodeSummary }) {
           {node.sample.processes.map((process) => {
             const label = processLabel(String(process.worker), process.role, node.ranks);
             const log = LOG_OF_ROLE[process.role];
+            const rank = node.ranks[String(process.worker)];
             return (
               <tr key={process.worker}>
-                <td>{printable(label)}</td>
+                <td>
+                  {rank === undefined ? printable(label) : <a href={workerHash(id, rank)}>{printable(label)}</a>}
+                </td>
                 <td class="number">{process.pid}</td>
                 <td class="number">{maybe(process.cpu_cores, numberText)}</td>
                 <td class="number">{maybe(process.rss_bytes, bytesText)}</td>

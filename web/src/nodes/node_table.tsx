@@ -1,9 +1,11 @@
-// Nodes, a row each, with what they do now.
-import type { NodeSummary } from "../api/views.ts";
-import { bytesText, countText, percentText, rangesText } from "../format/number.ts";
+// Nodes, a row each, with what they do now: of one run, or of all of them.
+import { type ComponentChildren, Fragment } from "preact";
+import type { NodeSample, NodeSummary } from "../api/views.ts";
+import { bytesText, countText, numberText, percentText, rangesText } from "../format/number.ts";
 import { nodeHash, runHash } from "../shell/route.ts";
 import { printable } from "../text/printable.ts";
 import { Icon } from "../shell/icons.tsx";
+import type { Machine, NodeOfRun } from "./machines.ts";
 
 export const maybe = (value: number | null | undefined, text: (value: number) => string) =>
   value === null || value === undefined ? "–" : text(value);
@@ -47,20 +49,75 @@ export function NodeState({ state }: { state: NodeSummary["state"] }) {
   return <span class="state quiet"><Icon name="check" /> ended</span>;
 }
 
-export interface ListedNode {
-  run: string;
-  runName: string;
-  node: NodeSummary;
+/** What a machine does, whoever makes it. */
+function MachineCells({ sample: now }: { sample: NodeSample }) {
+  const gpuMemory = sumOf(now.gpus.map((gpu) => gpu.memory_used_bytes));
+  const gpuTotal = sumOf(now.gpus.map((gpu) => gpu.memory_total_bytes));
+  const gpuShare = meanOf(now.gpus.map((gpu) => gpu.utilization_ratio));
+  const diskUsed =
+    now.disk_size_bytes === null || now.disk_free_bytes === null ? null : now.disk_size_bytes - now.disk_free_bytes;
+  return (
+    <>
+      <td>
+        <Share
+          part={now.cpu_ratio}
+          whole={1}
+          text={`${maybe(now.cpu_ratio, percentText)} of ${maybe(now.cores, countText)}`}
+        />
+      </td>
+      <td>
+        <Share
+          part={now.memory_used_bytes}
+          whole={now.memory_total_bytes}
+          text={`${maybe(now.memory_used_bytes, bytesText)} of ${maybe(now.memory_total_bytes, bytesText)}`}
+        />
+      </td>
+      <td>
+        {now.gpus.length === 0 ? (
+          <span class="quiet">none</span>
+        ) : (
+          <Share part={gpuShare} whole={1} text={`${maybe(gpuShare, percentText)} of ${now.gpus.length}`} />
+        )}
+      </td>
+      <td>
+        <Share
+          part={gpuMemory}
+          whole={gpuTotal}
+          text={`${maybe(gpuMemory, bytesText)} of ${maybe(gpuTotal, bytesText)}`}
+        />
+      </td>
+      <td>
+        <Share part={diskUsed} whole={now.disk_size_bytes} text={`${maybe(now.disk_free_bytes, bytesText)} free`} />
+      </td>
+      <td class="number">{maybe(now.network_received_bytes_per_s, perSecond)}</td>
+      <td class="number">{maybe(now.network_sent_bytes_per_s, perSecond)}</td>
+    </>
+  );
 }
 
-export function NodeTable({ nodes, withRun }: { nodes: ListedNode[]; withRun: boolean }) {
+/** What the processes of a run take of a machine. */
+function RunCells({ sample }: { sample: NodeSample }) {
+  const { processes } = sample;
+  return (
+    <>
+      <td>{maybe(sumOf(processes.map((one) => one.cpu_cores)), (cores) => `${numberText(Number(cores.toFixed(2)))} cores`)}</td>
+      <td>{maybe(sumOf(processes.map((one) => one.rss_bytes)), bytesText)}</td>
+      <td />
+      <td>{maybe(sumOf(processes.map((one) => one.gpu_memory_bytes)), bytesText)}</td>
+      <td />
+      <td />
+      <td />
+    </>
+  );
+}
+
+function Table({ children }: { children: ComponentChildren }) {
   return (
     <div class="scrolls" tabIndex={0} role="group" aria-label="Nodes">
       <table class="nodes">
         <thead>
           <tr>
             <th>Node</th>
-            {withRun && <th>Run</th>}
             <th>State</th>
             <th>Ranks</th>
             <th>CPU</th>
@@ -73,77 +130,83 @@ export function NodeTable({ nodes, withRun }: { nodes: ListedNode[]; withRun: bo
             <th class="number">Processes</th>
           </tr>
         </thead>
-        <tbody>
-          {nodes.map(({ run, runName, node }) => {
-            const now = node.sample;
-            const gpuMemory = sumOf(now.gpus.map((gpu) => gpu.memory_used_bytes));
-            const gpuTotal = sumOf(now.gpus.map((gpu) => gpu.memory_total_bytes));
-            const gpuShare = meanOf(now.gpus.map((gpu) => gpu.utilization_ratio));
-            const diskUsed =
-              now.disk_size_bytes === null || now.disk_free_bytes === null
-                ? null
-                : now.disk_size_bytes - now.disk_free_bytes;
-            return (
-              <tr key={`${run}/${node.name}`}>
-                <td>
-                  <a href={nodeHash(run, node.name)}>
-                    <bdi>{printable(node.name)}</bdi>
-                  </a>
-                </td>
-                {withRun && (
-                  <td>
-                    <a href={runHash(run)}>
-                      <bdi>{printable(runName)}</bdi>
-                    </a>
-                  </td>
-                )}
-                <td>
-                  <NodeState state={node.state} />
-                </td>
-                <td>{rangesText(Object.values(node.ranks)) || "–"}</td>
-                <td>
-                  <Share
-                    part={now.cpu_ratio}
-                    whole={1}
-                    text={`${maybe(now.cpu_ratio, percentText)} of ${maybe(now.cores, countText)}`}
-                  />
-                </td>
-                <td>
-                  <Share
-                    part={now.memory_used_bytes}
-                    whole={now.memory_total_bytes}
-                    text={`${maybe(now.memory_used_bytes, bytesText)} of ${maybe(now.memory_total_bytes, bytesText)}`}
-                  />
-                </td>
-                <td>
-                  {now.gpus.length === 0 ? (
-                    <span class="quiet">none</span>
-                  ) : (
-                    <Share part={gpuShare} whole={1} text={`${maybe(gpuShare, percentText)} of ${now.gpus.length}`} />
-                  )}
-                </td>
-                <td>
-                  <Share
-                    part={gpuMemory}
-                    whole={gpuTotal}
-                    text={`${maybe(gpuMemory, bytesText)} of ${maybe(gpuTotal, bytesText)}`}
-                  />
-                </td>
-                <td>
-                  <Share
-                    part={diskUsed}
-                    whole={now.disk_size_bytes}
-                    text={`${maybe(now.disk_free_bytes, bytesText)} free`}
-                  />
-                </td>
-                <td class="number">{maybe(now.network_received_bytes_per_s, perSecond)}</td>
-                <td class="number">{maybe(now.network_sent_bytes_per_s, perSecond)}</td>
-                <td class="number">{countText(now.processes.length)}</td>
-              </tr>
-            );
-          })}
-        </tbody>
+        <tbody>{children}</tbody>
       </table>
     </div>
+  );
+}
+
+/** The nodes of one run. */
+export function NodeTable({ run, nodes }: { run: string; nodes: NodeSummary[] }) {
+  return (
+    <Table>
+      {nodes.map((node) => (
+        <tr key={node.name}>
+          <td>
+            <a href={nodeHash(run, node.name)}>
+              <bdi>{printable(node.name)}</bdi>
+            </a>
+          </td>
+          <td>
+            <NodeState state={node.state} />
+          </td>
+          <td>{rangesText(Object.values(node.ranks)) || "–"}</td>
+          <MachineCells sample={node.sample} />
+          <td class="number">{countText(node.sample.processes.length)}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function RunRow({ run, node }: NodeOfRun) {
+  return (
+    <tr class="run-on-node">
+      <td>
+        <span class="quiet" aria-hidden="true">
+          ↳{" "}
+        </span>
+        <a href={runHash(run.id)}>
+          <bdi>{printable(run.name)}</bdi>
+        </a>{" "}
+        <a class="quiet" href={nodeHash(run.id, node.name)} aria-label={`its processes: ${printable(run.name)} on ${printable(node.name)}`}>
+          its processes
+        </a>
+      </td>
+      <td>
+        <NodeState state={node.state} />
+      </td>
+      <td>{rangesText(Object.values(node.ranks)) || "–"}</td>
+      <RunCells sample={node.sample} />
+      <td class="number">{countText(node.sample.processes.length)}</td>
+    </tr>
+  );
+}
+
+/** Each machine once, and beneath it the runs that have it. */
+export function MachineTable({ machines }: { machines: Machine[] }) {
+  return (
+    <Table>
+      {machines.map(({ name, newest, runs }) => (
+        <Fragment key={name}>
+          <tr class="machine">
+            <td>
+              <a href={nodeHash(newest.run.id, name)}>
+                <bdi>{printable(name)}</bdi>
+              </a>
+            </td>
+            <td>
+              <NodeState state={newest.node.state} />
+            </td>
+            <td />
+            <MachineCells sample={newest.node.sample} />
+            <td class="number">{countText(runs.reduce((sum, { node }) => sum + node.sample.processes.length, 0))}</td>
+          </tr>
+          {runs.map((one) => (
+            <RunRow key={one.run.id} {...one} />
+          ))}
+        </Fragment>
+      ))}
+    </Table>
   );
 }

@@ -3,6 +3,7 @@ import type { NodeSummary, SamplesJson } from "../api/views.ts";
 import type { Unit } from "../chart/chart.tsx";
 import type { Points } from "../chart/series.ts";
 import { bytesText, numberText, percentText } from "../format/number.ts";
+import { durationText } from "../format/time.ts";
 
 export interface ChartLine {
   label: string;
@@ -29,6 +30,7 @@ export const RATIO: Unit = { text: percentText, atLeast: 1 };
 export const BYTES: Unit = { text: bytesText, atLeast: 1024, steps: BYTE_STEPS };
 export const BYTES_PER_SECOND: Unit = { text: rateText, atLeast: 1024, steps: BYTE_STEPS };
 export const COUNT: Unit = { text: numberText, atLeast: 1 };
+const SECONDS: Unit = { text: durationText, atLeast: 1e-6 };
 const WATTS: Unit = { text: (value) => `${numberText(Math.round(value))} W`, atLeast: 100 };
 const CELSIUS: Unit = { text: (value) => `${numberText(value)} °C`, atLeast: 50 };
 const PER_SECOND: Unit = { text: (value) => `${numberText(value)}/s`, atLeast: 1 };
@@ -113,6 +115,7 @@ export function nodeCharts(samples: SamplesJson, ranks: NodeSummary["ranks"]): S
     own("Disks", BYTES_PER_SECOND, ["disk_read_bytes_per_s", "read"], ["disk_written_bytes_per_s", "written"]),
     own("Disk space", BYTES, ["disk_free_bytes", "free"], ["disk_size_bytes", "all"]),
     { title: "Cores used by processes", unit: COUNT, lines: processLines(samples, "cpu_cores", ranks) },
+    { title: "Step time of ranks", unit: SECONDS, lines: processLines(samples, "step_s", ranks) },
     { title: "Memory of processes", unit: BYTES, lines: processLines(samples, "rss_bytes", ranks) },
     { title: "GPU memory of processes", unit: BYTES, lines: processLines(samples, "gpu_memory_bytes", ranks) },
     { title: "Threads of processes", unit: COUNT, lines: processLines(samples, "threads", ranks) },
@@ -126,6 +129,25 @@ export function nodeCharts(samples: SamplesJson, ranks: NodeSummary["ranks"]): S
       unit: BYTES_PER_SECOND,
       lines: processLines(samples, "written_bytes_per_s", ranks),
     },
+  ];
+  return charts.filter((chart) => chart.lines.length > 0);
+}
+
+/** Those of one worker; `samples` are of its node. */
+export function workerCharts(samples: SamplesJson, worker: number): SampleChart[] {
+  const own = (title: string, unit: Unit, ...named: [string, string][]): SampleChart => ({
+    title,
+    unit,
+    lines: named.flatMap(([name, label]) => lineOf(samples, `process/${worker}/${name}`, label)),
+  });
+  const charts = [
+    own("Step time", SECONDS, ["step_s", "step, without waiting in collectives"]),
+    own("Cores used", COUNT, ["cpu_cores", "cores"]),
+    own("Memory", BYTES, ["rss_bytes", "resident"]),
+    own("GPU memory", BYTES, ["gpu_memory_bytes", "on all GPUs"]),
+    own("Disks", BYTES_PER_SECOND, ["read_bytes_per_s", "read"], ["written_bytes_per_s", "written"]),
+    own("Threads", COUNT, ["threads", "threads"]),
+    own("Descriptors", COUNT, ["descriptors", "open"]),
   ];
   return charts.filter((chart) => chart.lines.length > 0);
 }

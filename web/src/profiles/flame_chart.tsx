@@ -3,8 +3,9 @@
 //
 // Only boxes that are wide enough to be seen are laid out and drawn, however many functions there are; moving the
 // pointer draws nothing anew.
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { FlameFrame } from "../api/views.ts";
+import { useWidth } from "../chart/width.ts";
 import { plural } from "../format/number.ts";
 import { printable } from "../text/printable.ts";
 import { type FlameColors, useFlameColors } from "./flame_colors.ts";
@@ -31,19 +32,6 @@ export interface FlameChartProps<Tree extends FlameTree> {
   colorOf: (node: number, colors: FlameColors) => string;
   /** Before the name, in its box. */
   markOf?: (node: number) => string;
-}
-
-function useWidth(box: { current: HTMLElement | null }): number {
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const observer = new ResizeObserver(() => setWidth(Math.floor(element.clientWidth)));
-    observer.observe(element);
-    setWidth(Math.floor(element.clientWidth));
-    return () => observer.disconnect();
-  }, []);
-  return width;
 }
 
 interface Drawing {

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { FlameFrame } from "../api/views.ts";
-import { percentText } from "../format/number.ts";
+import { bytesText, percentText } from "../format/number.ts";
 import { printable } from "../text/printable.ts";
 import { changeOf, changes } from "./flame_diff.ts";
 import { type FlameTree, functionShares } from "./flame_tree.ts";
@@ -15,7 +15,7 @@ type By = "own" | "total";
 
 function Choice({ by, onChange }: { by: By; onChange: (by: By) => void }) {
   return (
-    <span class="choices" role="group" aria-label="Time of the function">
+    <span class="choices" role="group" aria-label="What of a function counts">
       <button type="button" aria-pressed={by === "own"} onClick={() => onChange("own")}>
         Itself
       </button>
@@ -72,7 +72,23 @@ function Table({ title, by, onBy, heads, rows }: TableProps) {
   );
 }
 
-export function FunctionTable({ tree, onSearch }: { tree: FlameTree; onSearch: (text: string) => void }) {
+/** Of memory also how many bytes. */
+function Amount({ count, all, isOfBytes }: { count: number; all: number; isOfBytes: boolean }) {
+  return (
+    <>
+      {isOfBytes && <td class="number">{bytesText(count)}</td>}
+      <td class="number">{percentText(count / all)}</td>
+    </>
+  );
+}
+
+interface FunctionTableProps {
+  tree: FlameTree;
+  isOfBytes: boolean;
+  onSearch: (text: string) => void;
+}
+
+export function FunctionTable({ tree, isOfBytes, onSearch }: FunctionTableProps) {
   const [by, setBy] = useState<By>("own");
   const shares = useMemo(() => {
     const all = functionShares(tree).filter((share) => share[by] > 0);
@@ -80,21 +96,23 @@ export function FunctionTable({ tree, onSearch }: { tree: FlameTree; onSearch: (
   }, [tree, by]);
   const rows = shares.map((share) => (
     <tr key={share.frame}>
-      <td class="number">{percentText(share.own / tree.count)}</td>
-      <td class="number">{percentText(share.total / tree.count)}</td>
+      <Amount count={share.own} all={tree.count} isOfBytes={isOfBytes} />
+      <Amount count={share.total} all={tree.count} isOfBytes={isOfBytes} />
       <Name frame={tree.frames[share.frame]!} onSearch={onSearch} />
     </tr>
   ));
-  return <Table title="Functions with the largest shares" by={by} onBy={setBy} heads={["Itself", "In all"]} rows={rows} />;
+  const heads = isOfBytes ? ["Itself", "Share", "In all", "Share of all"] : ["Itself", "In all"];
+  return <Table title="Functions with the largest shares" by={by} onBy={setBy} heads={heads} rows={rows} />;
 }
 
 interface ChangeTableProps {
   before: FlameTree;
   after: FlameTree;
+  isOfBytes: boolean;
   onSearch: (text: string) => void;
 }
 
-export function ChangeTable({ before, after, onSearch }: ChangeTableProps) {
+export function ChangeTable({ before, after, isOfBytes, onSearch }: ChangeTableProps) {
   const [by, setBy] = useState<By>("own");
   const most = useMemo(() => changes(before, after, by).slice(0, MOST), [before, after, by]);
   const rows = most.map((change, number) => {
@@ -103,11 +121,16 @@ export function ChangeTable({ before, after, onSearch }: ChangeTableProps) {
     return (
       <tr key={number}>
         <td class={`number ${difference > 0 ? "more" : "less"}`}>{pointsText(difference)}</td>
+        {isOfBytes && <td class="number">{bytesText(was * before.count)}</td>}
         <td class="number">{percentText(was)}</td>
+        {isOfBytes && <td class="number">{bytesText(is * after.count)}</td>}
         <td class="number">{percentText(is)}</td>
         <Name frame={change.frame} onSearch={onSearch} />
       </tr>
     );
   });
-  return <Table title="Largest changes" by={by} onBy={setBy} heads={["Change", "Before", "After"]} rows={rows} />;
+  const heads = isOfBytes
+    ? ["Change", "Before", "Share before", "After", "Share after"]
+    : ["Change", "Before", "After"];
+  return <Table title="Largest changes" by={by} onBy={setBy} heads={heads} rows={rows} />;
 }

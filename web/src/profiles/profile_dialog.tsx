@@ -9,6 +9,7 @@ import { ProblemNotice } from "../shell/notices.tsx";
 import { profileHash } from "../shell/route.ts";
 import { useNow } from "../shell/time.tsx";
 import { TITLES } from "./profile_text.ts";
+import { RankOptions } from "./rank_options.tsx";
 
 const ALL = -1;
 const LONGEST_S = 60;
@@ -95,12 +96,7 @@ export function ProfileDialog({ id, run, kind, rank: first = ALL, onClose }: Pro
           <label>
             Workers{" "}
             <select value={rank} onChange={(event) => setRank(Number(event.currentTarget.value))}>
-              <option value={ALL}>all ranks</option>
-              {ranks.map((one) => (
-                <option key={one} value={one}>
-                  rank {one}
-                </option>
-              ))}
+              <RankOptions ranks={ranks} all={ALL} />
             </select>
           </label>
           <label>

@@ -9,6 +9,7 @@ import { ranksOf, samplesBy } from "./flame_tree.ts";
 import { isOfInterpreter } from "./interpreter.ts";
 import { ranksText, timeText } from "./profile_text.ts";
 import type { ProfileView } from "./profile_view.ts";
+import { RankOptions } from "./rank_options.tsx";
 
 const ALL_RANKS = "all";
 
@@ -28,12 +29,7 @@ export function RankSelect({ label, graph, rank, name }: RankSelectProps) {
     <label>
       {label}{" "}
       <select value={rank ?? ALL_RANKS} onChange={(event) => onChange(event.currentTarget.value)}>
-        <option value={ALL_RANKS}>all ranks</option>
-        {ranks.map((one) => (
-          <option key={one} value={one}>
-            rank {one}
-          </option>
-        ))}
+        <RankOptions ranks={ranks} all={ALL_RANKS} />
       </select>
     </label>
   );

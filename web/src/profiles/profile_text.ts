@@ -6,9 +6,16 @@ import { whyNotLive } from "../run/run_driver.ts";
 
 export const READ_ONLY = "This dashboard is read-only: it changes nothing.";
 
+const KINDS = new Map([
+  ["cpu", "CPU"],
+  ["off_cpu", "Off-CPU"],
+  ["memory", "Memory"],
+  ["timeline", "Timeline"],
+]);
+
 /** Of a later version there may be others. */
 export function kindText(kind: string): string {
-  return { cpu: "CPU", off_cpu: "Off-CPU", memory: "Memory", timeline: "Timeline" }[kind] ?? kind;
+  return KINDS.get(kind) ?? kind;
 }
 
 /** What the button that takes one says. */
@@ -18,6 +25,11 @@ export const TITLES: { [kind in ProfileKind]: string } = {
   memory: "Memory profile",
   timeline: "Operator timeline",
 };
+
+/** What a profile's page is called. */
+export function titleText(kind: string): string {
+  return Object.hasOwn(TITLES, kind) ? TITLES[kind as ProfileKind] : kindText(kind);
+}
 
 export function ranksText(ranks: number[]): string {
   if (ranks.length === 0) return "a worker without a rank";

@@ -3,52 +3,16 @@ import { useEffect, useState } from "preact/hooks";
 import { fetchProfiles } from "../api/api.ts";
 import { useResource } from "../api/resource.ts";
 import type { KeptProfile, RunView } from "../api/views.ts";
-import { plural } from "../format/number.ts";
-import { durationText } from "../format/time.ts";
 import { go } from "../shell/navigation.ts";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { profileHash } from "../shell/route.ts";
-import { Time } from "../shell/time.tsx";
 import { printable } from "../text/printable.ts";
 import { useSession } from "../shell/session_page.tsx";
 import { PROFILE_KINDS, ProfileButton } from "./profile_button.tsx";
-import { kindText, ranksText, samplesText, whyNoProfile } from "./profile_text.ts";
+import { ProfileTable } from "./profile_table.tsx";
+import { whyNoProfile } from "./profile_text.ts";
 
 const PAUSE_MS = 5000;
-
-interface RowProps {
-  id: string;
-  profile: KeptProfile;
-  isSelected: boolean;
-  onSelect: () => void;
-}
-
-function Row({ id, profile, isSelected, onSelect }: RowProps) {
-  const { name, kind, time, who, ranks, seconds, problems } = profile;
-  return (
-    <tr>
-      <td>
-        <input type="checkbox" checked={isSelected} aria-label={`Select ${name}`} onChange={onSelect} />
-      </td>
-      <td>
-        <a href={profileHash(id, name)}>{time > 0 ? <Time time={time} /> : printable(name)}</a>
-      </td>
-      <td>{printable(kindText(kind))}</td>
-      <td>{ranksText(ranks)}</td>
-      <td class="number">{durationText(seconds)}</td>
-      <td class="number">{printable(samplesText(profile))}</td>
-      <td class="quiet details">
-        {printable(who || "not known")}
-        {problems.length > 0 && (
-          <span class="warn-text" title={problems.map(printable).join("\n")}>
-            {" "}
-            · {plural(problems.length, "remark")}
-          </span>
-        )}
-      </td>
-    </tr>
-  );
-}
 
 /** Two flame graphs of the same things. */
 function canCompare(all: KeptProfile[], selected: string[]): boolean {
@@ -108,34 +72,7 @@ export function Profiles({ id, run }: { id: string; run: RunView }) {
   return (
     <>
       {tools}
-      <div class="scrolls" tabIndex={0} role="group" aria-label="Profiles">
-        <table>
-          <thead>
-            <tr>
-              <th>
-                <span class="for-screen-readers">Select</span>
-              </th>
-              <th>Time</th>
-              <th>Kind</th>
-              <th>Workers</th>
-              <th class="number">Length</th>
-              <th class="number">Samples</th>
-              <th>Asked by</th>
-            </tr>
-          </thead>
-          <tbody>
-            {data.map((profile) => (
-              <Row
-                key={profile.name}
-                id={id}
-                profile={profile}
-                isSelected={selected.includes(profile.name)}
-                onSelect={() => toggle(profile.name)}
-              />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <ProfileTable id={id} profiles={data} selection={{ names: selected, onToggle: toggle }} />
     </>
   );
 }

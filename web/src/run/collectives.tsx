@@ -6,6 +6,7 @@ import type { CollectiveOfRank, CollectivesOfKind, RunView } from "../api/views.
 import { bytesText, countText, percentText } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
+import { runHash } from "../shell/route.ts";
 import { printable } from "../text/printable.ts";
 
 /** "all_reduce 12 (4 MiB of float32)". */
@@ -82,6 +83,41 @@ function Row({ kind }: { kind: CollectivesOfKind }) {
       <td class="number">{hasBytes ? `${bytesText(kind.bytes_per_s)}/s` : "–"}</td>
       <td class="number">{percentText(kind.share)}</td>
     </tr>
+  );
+}
+
+/** Those of one rank that have not ended well. */
+export function CollectivesOfRank({ id, run, rank }: { id: string; run: RunView; rank: number }) {
+  const { data, problem, isLoading, reload } = useResource(id, () => fetchCollectives(id));
+  if (problem && !data) return <ProblemNotice problem={problem} onRetry={reload} />;
+  if (!data) return <Loading />;
+  const own = (all: CollectiveOfRank[]) => all.filter((one) => one.rank === rank);
+  const [failed, underWay, onlyCalled] = [own(data.failed), own(data.under_way), own(data.only_called)];
+  const isQuiet = failed.length + underWay.length + onlyCalled.length === 0;
+  return (
+    <>
+      {problem && <ProblemNotice problem={problem} onRetry={reload} />}
+      <ul class="under-way">
+        {failed.map((one) => (
+          <Failed key={`failed ${one.group} ${one.number}`} one={one} />
+        ))}
+        {underWay.map((one) => (
+          <UnderWay key={`open ${one.group} ${one.number}`} one={one} />
+        ))}
+        {onlyCalled.map((one) => (
+          <OnlyCalled key={`called ${one.group} ${one.number}`} one={one} />
+        ))}
+        {isQuiet && <li class="quiet">{data.ranks === 0 ? "No collectives are kept." : "It is in none, and none failed."}</li>}
+      </ul>
+      <div class="toolbar">
+        {run.live && (
+          <button type="button" disabled={isLoading} onClick={reload}>
+            Ask the rank again
+          </button>
+        )}
+        <a href={runHash(id, { tab: "collectives" })}>Those of all ranks</a>
+      </div>
+    </>
   );
 }
 

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo } from "preact/hooks";
 import { fetchHangs } from "../api/api.ts";
 import { useResource } from "../api/resource.ts";
 import type { RunView } from "../api/views.ts";
+import { RunDatasets } from "../data/run_datasets.tsx";
 import { countText } from "../format/number.ts";
 import { shownState } from "../runs/run_state.ts";
 import { Loading, ProblemNotice } from "../shell/notices.tsx";
@@ -14,7 +15,6 @@ import { Checkpoints } from "./checkpoints.tsx";
 import { CollectivesSection } from "./collectives.tsx";
 import { Configuration } from "./configuration.tsx";
 import { ControllerLog } from "./controller_log.tsx";
-import { Datasets } from "./datasets.tsx";
 import { Events } from "./events.tsx";
 import { GoodputBar } from "./goodput.tsx";
 import { Hangs } from "./hangs.tsx";
@@ -36,22 +36,16 @@ const SECTIONS: Section[] = [
   { key: "checkpoints", title: "Checkpoints", count: (run) => run.checkpoints.length },
   { key: "data", title: "Data", count: (run) => run.datasets.length },
   { key: "collectives", title: "Collectives" },
-  { key: "hangs", title: "Hangs" },
+  { key: "hangs", title: "Hangs", count: (run) => run.hangs?.length ?? 0 },
   { key: "profiles", title: "Profiles" },
   { key: "events", title: "Events" },
   { key: "controller", title: "Controller log" },
   { key: "configuration", title: "Configuration" },
 ];
 
-const LOOK_MS = 10_000;
-
 /** While a run lives it may hang: what was found last of this attempt stands above everything else. */
 function HangNotice({ id, run }: { id: string; run: RunView }) {
-  const { data, reload } = useResource(`${id} ${run.attempts.length}`, () => fetchHangs(id));
-  useEffect(() => {
-    const timer = window.setInterval(reload, LOOK_MS);
-    return () => window.clearInterval(timer);
-  }, [reload]);
+  const { data } = useResource(run.hangs?.length ? `${id} ${run.hangs.at(-1)}` : null, () => fetchHangs(id));
   const last = data?.at(-1);
   if (!last || last.attempt !== run.attempts.at(-1)?.attempt) return null;
   return (
@@ -80,11 +74,11 @@ function Sections({ id, run, tab }: { id: string; run: RunView; tab: string }) {
 function SectionContent({ id, run, parameters }: { id: string; run: RunView; parameters: Parameters }) {
   switch (parameters["tab"] ?? "") {
     case "workers":
-      return <Workers id={id} run={run} />;
+      return <Workers id={id} run={run} parameters={parameters} />;
     case "checkpoints":
       return <Checkpoints run={run} />;
     case "data":
-      return <Datasets run={run} />;
+      return <RunDatasets id={id} run={run} />;
     case "collectives":
       return <CollectivesSection id={id} run={run} />;
     case "hangs":

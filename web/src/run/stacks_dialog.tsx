@@ -11,11 +11,19 @@ import { printable } from "../text/printable.ts";
 import { stacksText } from "./stack_groups.ts";
 import { StackList } from "./stack_list.tsx";
 
-export function StacksDialog({ id, run, onClose }: { id: string; run: RunView; onClose: () => void }) {
-  const { data, problem, isLoading, reload } = useResource<WorkerStacks[]>("stacks", () => takeStacks(id));
+export interface StacksDialogProps {
+  id: string;
+  run: RunView;
+  /** undefined: all ranks. */
+  rank?: number;
+  onClose: () => void;
+}
+
+export function StacksDialog({ id, run, rank, onClose }: StacksDialogProps) {
+  const { data, problem, isLoading, reload } = useResource<WorkerStacks[]>("stacks", () => takeStacks(id, rank));
   const pause = Math.max(0, ...(data ?? []).map((worker) => worker.stacks.longest_pause_s));
   return (
-    <Dialog title={`Stacks of ${printable(run.name)}`} class="large" onClose={onClose}>
+    <Dialog title={rank === undefined ? `Stacks of ${printable(run.name)}` : `Stacks of rank ${rank}`} class="large" onClose={onClose}>
       <div class="toolbar">
         <span class="quiet">
           {data

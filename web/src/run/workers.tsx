@@ -6,7 +6,7 @@ import { durationText } from "../format/time.ts";
 import { shownStage } from "../runs/run_state.ts";
 import { Icon } from "../shell/icons.tsx";
 import { Empty } from "../shell/notices.tsx";
-import { logsHash } from "../shell/route.ts";
+import { type Parameters, logsHash, workerHash } from "../shell/route.ts";
 import { StateBadge } from "../shell/state_badge.tsx";
 import { useNow } from "../shell/time.tsx";
 import { VirtualRows } from "../table/virtual_rows.tsx";
@@ -14,6 +14,8 @@ import { ProfileDialog } from "../profiles/profile_dialog.tsx";
 import { TITLES, kindText, whyNoProfile } from "../profiles/profile_text.ts";
 import { useSession } from "../shell/session_page.tsx";
 import { printable } from "../text/printable.ts";
+import { StepHeatMap } from "./step_heat_map.tsx";
+import { cpuShare } from "./worker_numbers.ts";
 
 const ROW_HEIGHT = 32; // .worker-row in style/run.css
 const MOST_IN_SIGHT = 20;
@@ -24,12 +26,6 @@ interface Column {
   isNumber?: boolean;
   value: (worker: Worker, now: number) => number | string;
   text: (worker: Worker, now: number) => string;
-}
-
-/** The share of a processor that it has used since it started. */
-function cpuShare(worker: Worker, now: number): number {
-  const lived = now - (worker.started ?? now);
-  return lived > 0 ? (worker.cpu_s ?? 0) / lived : 0;
 }
 
 const known = (value: number | undefined, text: (value: number) => string) => (value === undefined ? "–" : text(value));
@@ -100,7 +96,18 @@ function SlowRanks({ workers }: { workers: Worker[] }) {
 
 const ROW_KINDS: ProfileKind[] = ["cpu", "memory"];
 
-export function Workers({ id, run }: { id: string; run: RunView }) {
+/** The rank leads to the worker's page. */
+function CellContent({ id, column, worker, now }: { id: string; column: Column; worker: Worker; now: number }) {
+  if (column.key === "stage") return <StateCell worker={worker} />;
+  if (column.key !== "rank" || worker.rank === null) return <>{column.text(worker, now)}</>;
+  return (
+    <a href={workerHash(id, worker.rank)} aria-label={`Worker of rank ${worker.rank}`}>
+      {worker.rank}
+    </a>
+  );
+}
+
+export function Workers({ id, run, parameters }: { id: string; run: RunView; parameters: Parameters }) {
   const [sort, setSort] = useState({ key: "rank", isDown: false });
   const [profiled, setProfiled] = useState<{ worker: Worker; kind: ProfileKind } | undefined>();
   const { info } = useSession();
@@ -149,7 +156,7 @@ export function Workers({ id, run }: { id: string; run: RunView }) {
         <div key={worker.worker} role="row" aria-rowindex={index + 2} class="worker-row">
           {COLUMNS.map((column) => (
             <div key={column.key} role="cell" class={`cell ${column.key} ${column.isNumber ? "number" : ""}`}>
-              {column.key === "stage" ? <StateCell worker={worker} /> : column.text(worker, now)}
+              <CellContent id={id} column={column} worker={worker} now={now} />
             </div>
           ))}
           <div role="cell" class="cell profile">
@@ -179,6 +186,7 @@ export function Workers({ id, run }: { id: string; run: RunView }) {
   return (
     <>
       <SlowRanks workers={run.workers} />
+      <StepHeatMap id={id} run={run} parameters={parameters} />
       <div class="worker-box" style={{ height: `${(Math.min(rows.length, MOST_IN_SIGHT) + 1) * ROW_HEIGHT + 14}px` }}>
         <VirtualRows
           class="worker-table"

@@ -86,6 +86,22 @@ function Outcome({ run }: { run: RunRow }) {
   );
 }
 
+/** Whether it ever hung: who waited for whom is one click away. */
+function HangMark({ run }: { run: RunRow }) {
+  if (!run.hangs) return null;
+  const text = run.hangs === 1 ? "hung" : `hung ${countText(run.hangs)} times`;
+  return (
+    <a
+      class="hang-mark"
+      href={runHash(run.id, { tab: "hangs" })}
+      aria-label={`${text}: who waited for whom`}
+      title={text}
+    >
+      <Icon name="warning" />
+    </a>
+  );
+}
+
 interface RowProps {
   run: RunRow;
   index: number;
@@ -110,6 +126,7 @@ function Row({ run, index, isCurrent, isChosen, now, onToggle }: RowProps) {
       </div>
       <Cell name="state">
         <StateBadge state={shownState(run)} />
+        <HangMark run={run} />
       </Cell>
       <Cell name="name" title={run.location}>
         <a href={runHash(id)}>

@@ -3,12 +3,14 @@ import { useEffect, useState } from "preact/hooks";
 import { fetchSession } from "../api/api.ts";
 import type { Problem } from "../api/problem.ts";
 import { ComparePage } from "../runs/compare_page.tsx";
+import { DataPage } from "../data/data_page.tsx";
 import { LogsPage } from "../logs/logs_page.tsx";
 import { MetricsPage } from "../nodes/metrics_page.tsx";
 import { NodePage } from "../nodes/node_page.tsx";
 import { NodesPage } from "../nodes/nodes_page.tsx";
 import { ProfilePage } from "../profiles/profile_page.tsx";
 import { RunPage } from "../run/run_page.tsx";
+import { WorkerPage } from "../run/worker_page.tsx";
 import { RunsPage } from "../runs/runs_page.tsx";
 import { ConnectionBanner, ConnectionMark } from "./connection_banner.tsx";
 import { KeysDialog } from "./keys_dialog.tsx";
@@ -30,6 +32,10 @@ function Page({ route }: { route: Route }) {
       return <ProfilePage key={`${route.id}/${route.name}`} {...route} />;
     case "compare":
       return <ComparePage key={route.ids.join("\n")} ids={route.ids} parameters={route.parameters} />;
+    case "worker":
+      return <WorkerPage key={`${route.id}/${route.rank}`} {...route} />;
+    case "data":
+      return <DataPage parameters={route.parameters} />;
     case "metrics":
       return <MetricsPage parameters={route.parameters} />;
     case "nodes":
@@ -99,6 +105,9 @@ export function App({ sessionProblem }: { sessionProblem: Problem | undefined })
         <nav aria-label="Pages">
           <a href="#/runs" aria-current={route.page === "runs" ? "page" : undefined}>
             Runs
+          </a>
+          <a href="#/data" aria-current={route.page === "data" ? "page" : undefined}>
+            Data
           </a>
           <a href="#/metrics" aria-current={route.page === "metrics" ? "page" : undefined}>
             Metrics

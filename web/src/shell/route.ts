@@ -3,6 +3,7 @@
 //   #/runs?state=failed&q=mnist&sort=-opened      #/runs/ID?tab=workers      #/runs/ID/logs/STREAM?q=error
 //   #/runs/ID/profiles/NAME?rank=1&q=gemm   #/compare?runs=ID,ID&metric=loss
 //   #/compare?runs=ID,ID&metric=loss              #/metrics?run=ID           #/nodes      #/runs/ID/nodes/NAME
+//   #/runs/ID/workers/RANK                        #/data?q=train
 
 export interface Parameters {
   [name: string]: string;
@@ -13,6 +14,8 @@ export type Route =
   | { page: "run"; id: string; parameters: Parameters }
   | { page: "logs"; id: string; stream: string; parameters: Parameters }
   | { page: "profile"; id: string; name: string; parameters: Parameters }
+  | { page: "worker"; id: string; rank: number; parameters: Parameters }
+  | { page: "data"; parameters: Parameters }
   | { page: "compare"; ids: string[]; parameters: Parameters }
   | { page: "metrics"; parameters: Parameters }
   | { page: "nodes"; parameters: Parameters }
@@ -55,6 +58,10 @@ export function routeOf(hash: string): Route {
   if (page === "runs" && section === "nodes" && parts.length === 4) {
     return { page: "node", id: decoded(id), node: decoded(stream), parameters };
   }
+  if (page === "runs" && section === "workers" && parts.length === 4 && /^\d{1,9}$/.test(stream)) {
+    return { page: "worker", id: decoded(id), rank: Number(stream), parameters };
+  }
+  if (page === "data" && parts.length === 1) return { page: "data", parameters };
   if (page === "metrics" && parts.length === 1) return { page: "metrics", parameters };
   if (page === "nodes" && parts.length === 1) return { page: "nodes", parameters };
   if (page === "compare" && parts.length === 1) {
@@ -89,6 +96,10 @@ export function hashOf(route: Route): string {
         runs: route.ids.map(encodeURIComponent).join(","),
         ...route.parameters,
       });
+    case "worker":
+      return withParameters(`#/runs/${encodeURIComponent(route.id)}/workers/${route.rank}`, route.parameters);
+    case "data":
+      return withParameters("#/data", route.parameters);
     case "metrics":
       return withParameters("#/metrics", route.parameters);
     case "nodes":
@@ -112,6 +123,10 @@ export function logsHash(id: string, stream = "", parameters: Parameters = {}): 
 
 export function profileHash(id: string, name: string, parameters: Parameters = {}): string {
   return hashOf({ page: "profile", id, name, parameters });
+}
+
+export function workerHash(id: string, rank: number, parameters: Parameters = {}): string {
+  return hashOf({ page: "worker", id, rank, parameters });
 }
 
 export function nodeHash(id: string, node: string): string {

@@ -44,7 +44,7 @@ function watch(page, address, expected) {
 /** Opens the address with a code, as a user does, and waits until the page has a session. */
 export async function logIn(page, url) {
   await page.goto(url);
-  await page.locator(".server").waitFor();
+  await page.locator(".server").waitFor({ state: "attached" }); // narrow windows have no room for it
 }
 
 /**

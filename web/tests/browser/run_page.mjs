@@ -39,6 +39,7 @@ test("a chart is zoomed by typing too", () =>
     await page.getByRole("button", { name: "Time", exact: true }).click();
     await page.getByRole("img", { name: /^loss by time/ }).waitFor();
     await page.getByRole("button", { name: "Show all" }).click();
+    await page.getByRole("button", { name: "Reports", exact: true }).click();
     await page.getByRole("img", { name: /^loss .*to 600$/ }).waitFor();
   }));
 

@@ -121,6 +121,10 @@ export async function hostileRuns() {
     });
     writeFileSync(join(run, "metrics.jsonl"), history.join("\n") + "\n");
     keepProfile(run, text);
+    for (const figures of readdirSync(join(run, "data"))) {
+      const path = join(run, "data", figures);
+      writeFileSync(path, JSON.stringify(withTexts(JSON.parse(readFileSync(path, "utf8")), text)));
+    }
     for (const log of readdirSync(join(run, "logs"))) writeFileSync(join(run, "logs", log), `${text}\n`.repeat(50));
   });
   await index(hostile, storage);

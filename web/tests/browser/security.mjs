@@ -52,6 +52,18 @@ describe("hostile runs", () => {
           await assertHarmless(page);
         }
       }
+      for (const id of ids) {
+        await go(`#/runs/${id}/workers/1`);
+        await page.getByRole("heading", { name: "Rank 1" }).waitFor();
+        await page.locator(".log-line").first().waitFor();
+        await assertHarmless(page);
+      }
+      await go("#/data");
+      await page.locator(".dataset tbody tr").first().waitFor();
+      await assertHarmless(page);
+      await go(`#/metrics?run=${ids[1]}`);
+      await page.locator(".chart canvas").first().waitFor();
+      await assertHarmless(page);
       await go(`#/runs/${ids[1]}/logs/worker_2?q=pwned`);
       await page.locator(".log-line mark").first().waitFor();
       await assertHarmless(page);

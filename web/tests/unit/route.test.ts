@@ -13,6 +13,8 @@ test("every name comes back from its address", () => {
       { page: "compare", ids: [id, "other"], parameters: { metric: id } },
       { page: "runs", parameters: { q: id, sort: "-opened" } },
       { page: "metrics", parameters: { run: id } },
+      { page: "worker", id, rank: 1023, parameters: { q: id } },
+      { page: "data", parameters: { q: id } },
       { page: "node", id, node: id, parameters: { span: id } },
     ];
     for (const route of routes) assert.deepEqual(routeOf(hashOf(route)), route);
@@ -32,6 +34,7 @@ test("addresses", () => {
 test("what nobody has made is no page, and breaks nothing", () => {
   assert.equal(routeOf("#/nothing").page, "unknown");
   assert.equal(routeOf("#/runs/a/b/c/d").page, "unknown");
+  for (const rank of ["", "-1", "1.5", "x", "12345678901"]) assert.equal(routeOf(`#/runs/a/workers/${rank}`).page, "unknown");
   assert.equal(routeOf("#/runs/a/nodes").page, "unknown");
   assert.deepEqual(routeOf("#/runs/%E0%A4%A"), { page: "run", id: "%E0%A4%A", parameters: {} });
   assert.equal(routeOf("#/compare").page, "compare");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SamplesJson } from "../../src/api/views.ts";
-import { MOST_LINES, clusterCharts, nodeCharts, partOf, processLabel } from "../../src/nodes/sample_charts.ts";
+import { MOST_LINES, clusterCharts, nodeCharts, partOf, processLabel, workerCharts } from "../../src/nodes/sample_charts.ts";
 
 function samplesOf(series: { [name: string]: (number | null)[] }, about: SamplesJson["about"] = {}): SamplesJson {
   const length = Math.max(...Object.values(series).map((values) => values.length));
@@ -40,6 +40,18 @@ test("a node has charts of what it has numbers of", () => {
   assert.deepEqual(cpu?.lines[0]?.points.time, [1000, 1001]);
   assert.deepEqual(gpu?.lines.map((line) => line.label), ["GPU 0", "GPU 1"]);
   assert.deepEqual(cores?.lines.map((line) => line.label), ["driver", "rank 3"]);
+});
+
+test("a worker has charts of its own process", () => {
+  const samples = samplesOf({ "process/7/step_s": [0.25, 0.5], "process/7/rss_bytes": [1, 2], "process/8/step_s": [9, 9] });
+  const charts = workerCharts(samples, 7);
+  assert.deepEqual(
+    charts.map(({ title, lines }) => [title, lines.length, lines[0]?.points.last]),
+    [
+      ["Step time", 1, [0.25, 0.5]],
+      ["Memory", 1, [1, 2]],
+    ],
+  );
 });
 
 test("of many processes those are shown that reach highest", () => {

@@ -1,0 +1,32 @@
+// What can be asked of one worker: a profile of each kind, and its stack; disabled, with the reason, where it has ended.
+import { useState } from "preact/hooks";
+import type { ProfileKind, RunView, Worker } from "../api/views.ts";
+import { PROFILE_KINDS } from "../profiles/profile_button.tsx";
+import { ProfileDialog } from "../profiles/profile_dialog.tsx";
+import { TITLES, whyNoProfile } from "../profiles/profile_text.ts";
+import { useSession } from "../shell/session_page.tsx";
+import { StacksDialog } from "./stacks_dialog.tsx";
+
+export function WorkerActions({ id, run, worker, rank }: { id: string; run: RunView; worker: Worker; rank: number }) {
+  const [open, setOpen] = useState<ProfileKind | "stacks" | "">("");
+  const { info } = useSession();
+  const reason = whyNoProfile(run, info?.read_only ?? false, worker);
+  const close = () => setOpen("");
+  return (
+    <>
+      <div class="actions">
+        <button type="button" disabled={reason !== ""} title={reason} onClick={() => setOpen("stacks")}>
+          Stack trace
+        </button>
+        {PROFILE_KINDS.map((kind) => (
+          <button key={kind} type="button" disabled={reason !== ""} title={reason} onClick={() => setOpen(kind)}>
+            {TITLES[kind]}
+          </button>
+        ))}
+      </div>
+      {reason && <p class="quiet actions-reason">{reason}</p>}
+      {open === "stacks" && <StacksDialog id={id} run={run} rank={rank} onClose={close} />}
+      {open !== "" && open !== "stacks" && <ProfileDialog id={id} run={run} kind={open} rank={rank} onClose={close} />}
+    </>
+  );
+}

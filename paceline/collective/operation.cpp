@@ -4,6 +4,8 @@
 #include <functional>
 #include <numeric>
 
+#include "paceline/collective/arena.h"
+
 namespace paceline::collective {
 namespace {
 

@@ -21,8 +21,8 @@ constexpr double kLongestProfile = 60;
 void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion question) {
   if (rpc::find_profile_kind(wanted.kind) == nullptr) {  // of a later version
     rpc::Envelope reply = rpc::pack(rpc::ProfileReply{.problem = rpc::no_such_profile_kind(wanted.kind)});
-    reply.reply_to = question.request;
-    [[maybe_unused]] const arrow::Status sent = question.client->send(std::move(reply));  // it may have left
+    reply.reply_to = question.answers.request;
+    [[maybe_unused]] const arrow::Status sent = question.answers.client->send(std::move(reply));  // it may have left
     return;
   }
   const double seconds = std::clamp(wanted.seconds, kShortestProfile, kLongestProfile);

@@ -1,5 +1,6 @@
 // Who is lost, late, stopped or has aborted is named to the others.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <csignal>
@@ -214,6 +215,28 @@ TEST(Losses, WhoIsStoppedIsNamedWhenPatienceEnds) {
   }
   ::kill(other, SIGKILL);
   ::waitpid(other, nullptr, 0);
+}
+
+int sockets_open() {
+  int sockets = 0;
+  for (int descriptor = 0; descriptor < 4096; ++descriptor) {
+    struct stat status{};
+    sockets += ::fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode) ? 1 : 0;
+  }
+  return sockets;
+}
+
+// A worker that loads data, for instance, may outlive its rank: it must not keep the rank's end from the others.
+TEST(Losses, AForkOfARankDoesNotHideItsEnd) {
+  const int before = sockets_open();
+  on_threads(2, [&](SharedGroup& group) {
+    run(group, request(Kind::barrier, nullptr, 0, {}));
+    if (group.rank() == 0) {
+      EXPECT_GT(sockets_open(), before);
+      EXPECT_TRUE(paceline::testing::holds_in_fork([&] { return sockets_open() == before; }));
+    }
+    run(group, request(Kind::barrier, nullptr, 0, {}));
+  });
 }
 
 // Ranks are processes that reduce on and on; one of them ends at a random moment.

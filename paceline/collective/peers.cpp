@@ -11,6 +11,7 @@
 #include <climits>
 #include <utility>
 
+#include "paceline/core/posix/connections_of_forks.h"
 #include "paceline/core/posix/kernel_file.h"
 #include "paceline/core/posix/thread.h"
 
@@ -94,6 +95,7 @@ Peers::Peers(int rank, std::shared_ptr<Arena> own, Meeting meeting)
     member.rank = place_of(names_, member.rank);
     arenas_[static_cast<size_t>(member.rank)] = member.arena.get();
     processes_[static_cast<size_t>(member.rank)] = member.process;
+    if (member.connection) ConnectionsOfForks::instance().add(member.connection.get());
   }
   spins_ = processors() >= size() ? kSpins : 0;
   watcher_ = start_thread([this] { watch(); });
@@ -103,6 +105,9 @@ Peers::~Peers() {
   const uint64_t one = 1;
   (void)!::write(stop_.get(), &one, sizeof one);
   watcher_.join();
+  for (const Member& member : members_) {
+    if (member.connection) ConnectionsOfForks::instance().remove(member.connection.get());
+  }
   Presence here = Presence::here;
   board().presence.compare_exchange_strong(here, Presence::left);
   for (const Member& member : members_) wake_all(member.arena->board());

@@ -1,5 +1,6 @@
 // Who is lost, late, stopped or has aborted is named to the others.
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -237,6 +238,22 @@ TEST(Losses, AForkOfARankDoesNotHideItsEnd) {
     }
     run(group, request(Kind::barrier, nullptr, 0, {}));
   });
+}
+
+TEST(Losses, AGroupThatCannotBeWatchedIsRefused) {
+  auto arena = Arena::create(1 << 20).ValueOrDie();
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  std::string said;
+  try {
+    const Peers peers(0, arena, Meeting{.ranks = {0}, .members = {}, .nodes = {{0}}});
+  } catch (const CollectiveError& error) {
+    said = error.what();
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_THAT(said, HasSubstr("ulimit -n"));
 }
 
 // Ranks are processes that reduce on and on; one of them ends at a random moment.

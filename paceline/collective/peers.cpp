@@ -91,6 +91,10 @@ Peers::Peers(int rank, std::shared_ptr<Arena> own, Meeting meeting)
       members_(std::move(meeting.members)),
       lost_(std::make_unique<std::atomic<bool>[]>(meeting.ranks.size())),
       stop_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!stop_) {
+    throw CollectiveError("a group of ranks cannot be watched: " + errno_status("eventfd").message() +
+                          ". Where too many files are open, raise the limit (ulimit -n)");
+  }
   for (Member& member : members_) {
     member.rank = place_of(names_, member.rank);
     arenas_[static_cast<size_t>(member.rank)] = member.arena.get();

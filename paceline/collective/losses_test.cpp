@@ -218,6 +218,39 @@ TEST(Losses, WhoIsStoppedIsNamedWhenPatienceEnds) {
   ::waitpid(other, nullptr, 0);
 }
 
+TEST(Losses, WhoIsStoppedIsNamedToThoseWhoSendToItOrReceiveFromIt) {
+  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
+  struct Case {
+    bool sends;
+    int rank;
+  };
+  for (const auto [sends, rank] : {Case{true, 1}, Case{false, 1}, Case{false, -1}}) {
+    const FileBulletin files;
+    const pid_t other = ::fork();
+    const auto group = SharedGroup::create(files.bulletin(), other == 0 ? 1 : 0, 2, kTestTimeout);
+    group->set_patience(Patience(std::chrono::milliseconds(20)));
+    if (other == 0) {
+      ::raise(SIGSTOP);
+      ::_exit(0);
+    }
+    std::vector<std::byte> bytes(2 * kMailBytes);  // more than can be sent to who takes nothing
+    std::promise<void> end;
+    auto letter = std::make_shared<Letter>();
+    *letter = {.rank = rank, .memory = bytes.data(), .bytes = bytes.size(), .deadline = Deadline::max()};
+    letter->on_end = [&](const std::exception_ptr& failure) { end.set_exception(failure); };
+    sends ? group->mail().send(letter) : group->mail().receive(letter);
+    try {
+      end.get_future().get();
+      ADD_FAILURE() << "it has come";
+    } catch (const PeerLost& lost) {
+      EXPECT_THAT(lost.ranks(), ElementsAre(1));
+      EXPECT_THAT(lost.what(), HasSubstr("its process is stopped"));
+    }
+    ::kill(other, SIGKILL);
+    ::waitpid(other, nullptr, 0);
+  }
+}
+
 int sockets_open() {
   int sockets = 0;
   for (int descriptor = 0; descriptor < 4096; ++descriptor) {

@@ -67,10 +67,6 @@ std::string kernel_state(int64_t process) {
   return parse_kernel_value(read_kernel_file("/proc/" + std::to_string(process) + "/status"), "State:");
 }
 
-bool is_stopped(int64_t process) {
-  return process > 0 && kernel_state(process) == "T";
-}
-
 }  // namespace
 
 std::string state_of_process(int64_t process) {
@@ -133,6 +129,11 @@ void Peers::ring_for_mail(int rank) const {
 
 void Peers::sleep_for_mail(uint32_t heard, Deadline deadline) const {
   sleep_on(board().mail_bell.rings, heard, deadline);
+}
+
+// What a debugger has stopped is not meant: somebody is looking at it.
+bool Peers::is_stopped(int rank) const {
+  return process_of(rank) > 0 && kernel_state(process_of(rank)) == "T";
 }
 
 Loss Peers::loss_of(int rank) const {
@@ -227,11 +228,10 @@ void Peers::sleep_until(const std::function<bool()>& is_enough, const std::funct
   }
 }
 
-// What a debugger has stopped is not meant: somebody is looking at it.
 void Peers::check_stopped(const std::function<bool(const Board&)>& is_there, const std::string& what) const {
   std::vector<int> stopped;
   for (const Member& member : members_) {
-    if (!is_there(member.arena->board()) && is_stopped(member.process)) stopped.push_back(member.rank);
+    if (!is_there(member.arena->board()) && is_stopped(member.rank)) stopped.push_back(member.rank);
   }
   if (stopped.empty()) return;
   fail(stopped, what,

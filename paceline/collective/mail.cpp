@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "paceline/core/bytes_text.h"
 #include "paceline/core/fail_point.h"
 #include "paceline/core/peer_lost.h"
+#include "paceline/core/posix/memory_limit.h"
 #include "paceline/core/posix/thread.h"
 
 namespace paceline::collective {
@@ -156,6 +160,29 @@ void Mail::deliver(const std::shared_ptr<Letter>& letter, int rank, uint64_t byt
   ended_.push_back({letter, failure});
 }
 
+// For the message that comes from that rank and that nobody awaits; false: there is none, and mail has ended.
+bool Mail::make_room(int rank) {
+  Incoming& in = incoming_[static_cast<size_t>(rank)];
+  const uint64_t bytes = in.head.bytes;
+  try {
+    // Small ones are not worth the look.
+    if (bytes <= kMailBytes || static_cast<uint64_t>(memory_left().bytes) >= bytes) {
+      in.early.push_back({in.head.tag, std::vector<std::byte>(bytes)});
+      return true;
+    }
+  } catch (const std::bad_alloc&) {  // told below
+  } catch (const std::length_error&) {
+  }
+  const MemoryLeft left = memory_left();
+  peers_.give_up({});
+  fail_all(std::make_exception_ptr(CollectiveError(
+      "a message from rank " + std::to_string(peers_.name_of(rank)) + " (tag " + std::to_string(in.head.tag) +
+      ") does not fit on rank " + std::to_string(peers_.name_of(peers_.rank())) + ", which has not asked for it yet: " +
+      "wanted " + bytes_text(static_cast<int64_t>(bytes)) + ", got " + bytes_text(left.bytes) + ", which is what " +
+      left.owner + " has left. Receive it before others, into memory of your own")));
+  return false;
+}
+
 // What has come from that rank. What nobody has asked for stays where it is, unless it keeps back what somebody has.
 bool Mail::take_in(int rank) {
   Incoming& in = incoming_[static_cast<size_t>(rank)];
@@ -172,7 +199,7 @@ bool Mail::take_in(int rank) {
       in.has_head = true;
       in.done = 0;
       in.letter = taker_of(rank, in.head.tag);
-      if (in.letter == nullptr) in.early.push_back({in.head.tag, std::vector<std::byte>(in.head.bytes)});
+      if (in.letter == nullptr && !make_room(rank)) return has_moved;
       moved = sizeof in.head;
     }
     const uint64_t part = std::min(in.head.bytes - in.done, there - moved);

@@ -4,7 +4,8 @@
 // come in the order in which they were sent; a receive takes the first of its tag. What fits is sent by the caller,
 // everything else by a thread that is started with the first message. Threading: any thread may call. Errors: PeerLost
 // when the other rank is gone, is stopped when patience ends or does not come in time, from then on for every message;
-// CollectiveError where the sizes differ.
+// CollectiveError where the sizes differ, and from then on for every message where one that nobody awaits yet does not
+// fit into memory.
 #pragma once
 
 #include <condition_variable>
@@ -82,6 +83,7 @@ class Mail {
   // With the mutex held.
   bool push_out(int rank);
   bool take_in(int rank);
+  bool make_room(int rank);
   bool is_wanted(int rank) const;
   std::shared_ptr<Letter> taker_of(int rank, int64_t tag);
   bool serve_early(const std::shared_ptr<Letter>& letter);

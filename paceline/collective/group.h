@@ -88,7 +88,10 @@ class SharedGroup {
   Mail& mail();
 
   /// Before the first operation.
-  void set_patience(const Patience& patience) { patience_ = patience; }
+  void set_patience(const Patience& patience) {
+    patience_ = patience;
+    mail_->set_patience(patience.least());
+  }
 
   /// What is under way fails, and no thread of the group's runs any more; nothing may be called after it. A worker that
   /// calls it, by what an operation has returned, ends soon.

@@ -1,5 +1,7 @@
 // Who is lost, late, stopped or has aborted is named to the others.
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <csignal>
@@ -214,6 +216,77 @@ TEST(Losses, WhoIsStoppedIsNamedWhenPatienceEnds) {
   }
   ::kill(other, SIGKILL);
   ::waitpid(other, nullptr, 0);
+}
+
+TEST(Losses, WhoIsStoppedIsNamedToThoseWhoSendToItOrReceiveFromIt) {
+  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
+  struct Case {
+    bool sends;
+    int rank;
+  };
+  for (const auto [sends, rank] : {Case{true, 1}, Case{false, 1}, Case{false, -1}}) {
+    const FileBulletin files;
+    const pid_t other = ::fork();
+    const auto group = SharedGroup::create(files.bulletin(), other == 0 ? 1 : 0, 2, kTestTimeout);
+    group->set_patience(Patience(std::chrono::milliseconds(20)));
+    if (other == 0) {
+      ::raise(SIGSTOP);
+      ::_exit(0);
+    }
+    std::vector<std::byte> bytes(2 * kMailBytes);  // more than can be sent to who takes nothing
+    std::promise<void> end;
+    auto letter = std::make_shared<Letter>();
+    *letter = {.rank = rank, .memory = bytes.data(), .bytes = bytes.size(), .deadline = Deadline::max()};
+    letter->on_end = [&](const std::exception_ptr& failure) { end.set_exception(failure); };
+    sends ? group->mail().send(letter) : group->mail().receive(letter);
+    try {
+      end.get_future().get();
+      ADD_FAILURE() << "it has come";
+    } catch (const PeerLost& lost) {
+      EXPECT_THAT(lost.ranks(), ElementsAre(1));
+      EXPECT_THAT(lost.what(), HasSubstr("its process is stopped"));
+    }
+    ::kill(other, SIGKILL);
+    ::waitpid(other, nullptr, 0);
+  }
+}
+
+int sockets_open() {
+  int sockets = 0;
+  for (int descriptor = 0; descriptor < 4096; ++descriptor) {
+    struct stat status{};
+    sockets += ::fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode) ? 1 : 0;
+  }
+  return sockets;
+}
+
+// A worker that loads data, for instance, may outlive its rank: it must not keep the rank's end from the others.
+TEST(Losses, AForkOfARankDoesNotHideItsEnd) {
+  const int before = sockets_open();
+  on_threads(2, [&](SharedGroup& group) {
+    run(group, request(Kind::barrier, nullptr, 0, {}));
+    if (group.rank() == 0) {
+      EXPECT_GT(sockets_open(), before);
+      EXPECT_TRUE(paceline::testing::holds_in_fork([&] { return sockets_open() == before; }));
+    }
+    run(group, request(Kind::barrier, nullptr, 0, {}));
+  });
+}
+
+TEST(Losses, AGroupThatCannotBeWatchedIsRefused) {
+  auto arena = Arena::create(1 << 20).ValueOrDie();
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  std::string said;
+  try {
+    const Peers peers(0, arena, Meeting{.ranks = {0}, .members = {}, .nodes = {{0}}});
+  } catch (const CollectiveError& error) {
+    said = error.what();
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_THAT(said, HasSubstr("ulimit -n"));
 }
 
 // Ranks are processes that reduce on and on; one of them ends at a random moment.

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "paceline/core/bytes_text.h"
 #include "paceline/core/fail_point.h"
 #include "paceline/core/peer_lost.h"
+#include "paceline/core/posix/memory_limit.h"
 #include "paceline/core/posix/thread.h"
 
 namespace paceline::collective {
@@ -54,12 +58,18 @@ Mail::~Mail() {
   tell(lock);
 }
 
+void Mail::set_patience(Patience::Duration patience) {
+  const std::lock_guard lock(mutex_);
+  patience_ = patience;
+}
+
 void Mail::send(std::shared_ptr<Letter> letter) {
   std::unique_lock lock(mutex_);
   if (broken_) {
     ended_.push_back({std::move(letter), broken_});
     return tell(lock);
   }
+  letter->next_look = std::chrono::steady_clock::now() + std::chrono::ceil<Deadline::duration>(patience_);
   const int rank = letter->rank;
   outgoing_[static_cast<size_t>(rank)].letters.push_back(std::move(letter));
   push_out(rank);
@@ -73,6 +83,7 @@ void Mail::receive(std::shared_ptr<Letter> letter) {
     ended_.push_back({std::move(letter), broken_});
     return tell(lock);
   }
+  letter->next_look = std::chrono::steady_clock::now() + std::chrono::ceil<Deadline::duration>(patience_);
   if (!serve_early(letter)) awaited_.push_back(std::move(letter));
   start_thread_once();
   tell(lock);
@@ -149,6 +160,29 @@ void Mail::deliver(const std::shared_ptr<Letter>& letter, int rank, uint64_t byt
   ended_.push_back({letter, failure});
 }
 
+// For the message that comes from that rank and that nobody awaits; false: there is none, and mail has ended.
+bool Mail::make_room(int rank) {
+  Incoming& in = incoming_[static_cast<size_t>(rank)];
+  const uint64_t bytes = in.head.bytes;
+  try {
+    // Small ones are not worth the look.
+    if (bytes <= kMailBytes || static_cast<uint64_t>(memory_left().bytes) >= bytes) {
+      in.early.push_back({in.head.tag, std::vector<std::byte>(bytes)});
+      return true;
+    }
+  } catch (const std::bad_alloc&) {  // told below
+  } catch (const std::length_error&) {
+  }
+  const MemoryLeft left = memory_left();
+  peers_.give_up({});
+  fail_all(std::make_exception_ptr(CollectiveError(
+      "a message from rank " + std::to_string(peers_.name_of(rank)) + " (tag " + std::to_string(in.head.tag) +
+      ") does not fit on rank " + std::to_string(peers_.name_of(peers_.rank())) + ", which has not asked for it yet: " +
+      "wanted " + bytes_text(static_cast<int64_t>(bytes)) + ", got " + bytes_text(left.bytes) + ", which is what " +
+      left.owner + " has left. Receive it before others, into memory of your own")));
+  return false;
+}
+
 // What has come from that rank. What nobody has asked for stays where it is, unless it keeps back what somebody has.
 bool Mail::take_in(int rank) {
   Incoming& in = incoming_[static_cast<size_t>(rank)];
@@ -165,7 +199,7 @@ bool Mail::take_in(int rank) {
       in.has_head = true;
       in.done = 0;
       in.letter = taker_of(rank, in.head.tag);
-      if (in.letter == nullptr) in.early.push_back({in.head.tag, std::vector<std::byte>(in.head.bytes)});
+      if (in.letter == nullptr && !make_room(rank)) return has_moved;
       moved = sizeof in.head;
     }
     const uint64_t part = std::min(in.head.bytes - in.done, there - moved);
@@ -228,12 +262,17 @@ void Mail::fail_lost(const std::vector<Loss>& losses) {
   }
   // Of a letter from whoever sends first: when nobody is left.
   const auto loss_of = [&](const Letter& letter) -> Loss {
-    if (letter.rank >= 0) return losses[static_cast<size_t>(letter.rank)];
+    const auto loss_of_rank = [&](int rank) -> Loss {
+      const Loss& loss = losses[static_cast<size_t>(rank)];
+      if (!loss.why.empty() || now < letter.next_look || !peers_.is_stopped(rank)) return loss;
+      return {.why = "its process is stopped (a signal such as SIGSTOP)", .missing = {peers_.name_of(rank)}};
+    };
+    if (letter.rank >= 0) return loss_of_rank(letter.rank);
     Loss all;
     std::set<int64_t> missing;
     for (int rank = 0; rank < peers_.size(); ++rank) {
-      const Loss& loss = losses[static_cast<size_t>(rank)];
       if (rank == peers_.rank()) continue;
+      const Loss loss = loss_of_rank(rank);
       if (loss.why.empty()) return {};
       all.why = loss.why;
       missing.insert(loss.missing.begin(), loss.missing.end());
@@ -241,8 +280,9 @@ void Mail::fail_lost(const std::vector<Loss>& losses) {
     all.missing.assign(missing.begin(), missing.end());
     return all;
   };
-  const auto fail = [&](const Letter& letter, const char* what) {
+  const auto fail = [&](Letter& letter, const char* what) {
     Loss loss = loss_of(letter);
+    if (now >= letter.next_look) letter.next_look = now + std::chrono::ceil<Deadline::duration>(patience_);
     const bool is_late = loss.why.empty() && now >= letter.deadline;
     if (is_late) {
       loss.why = "it has not come in time (TorchConfig.timeout_s, or the group's own timeout)";
@@ -276,12 +316,13 @@ void Mail::fail_all(const std::exception_ptr& failure) {
 
 Deadline Mail::next_deadline() const {
   Deadline next = std::chrono::steady_clock::now() + std::chrono::hours(1);
+  const auto next_of = [&](const Letter& letter) { return std::min({next, letter.deadline, letter.next_look}); };
   for (const Outgoing& out : outgoing_) {
-    if (!out.letters.empty()) next = std::min(next, out.letters.front()->deadline);
+    if (!out.letters.empty()) next = next_of(*out.letters.front());
   }
-  for (const auto& letter : awaited_) next = std::min(next, letter->deadline);
+  for (const auto& letter : awaited_) next = next_of(*letter);
   for (const Incoming& in : incoming_) {
-    if (in.letter != nullptr) next = std::min(next, in.letter->deadline);
+    if (in.letter != nullptr) next = next_of(*in.letter);
   }
   return next;
 }

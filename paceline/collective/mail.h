@@ -3,8 +3,9 @@
 // A message goes through the sender's arena, piece by piece where it is long. Messages of one tag between two ranks
 // come in the order in which they were sent; a receive takes the first of its tag. What fits is sent by the caller,
 // everything else by a thread that is started with the first message. Threading: any thread may call. Errors: PeerLost
-// when the other rank is gone or does not come in time, from then on for every message; CollectiveError where the sizes
-// differ.
+// when the other rank is gone, is stopped when patience ends or does not come in time, from then on for every message;
+// CollectiveError where the sizes differ, and from then on for every message where one that nobody awaits yet does not
+// fit into memory.
 #pragma once
 
 #include <condition_variable>
@@ -18,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "paceline/collective/patience.h"
 #include "paceline/collective/peers.h"
 
 namespace paceline::collective {
@@ -29,6 +31,7 @@ struct Letter {
   std::byte* memory = nullptr;  ///< the caller's, until the end
   uint64_t bytes = 0;
   Deadline deadline;
+  Deadline next_look;           ///< Mail's: when it looks whether the other one is stopped
   std::shared_ptr<void> keeps;  ///< whatever has to live until the end
   /// Called once, by the thread that ends it; null for success. It must not call Mail.
   std::function<void(const std::exception_ptr& failure)> on_end;
@@ -45,6 +48,8 @@ class Mail {
 
   void send(std::shared_ptr<Letter> letter);
   void receive(std::shared_ptr<Letter> letter);
+  /// After how long the other rank is looked at, whether it is stopped: of messages that are called from now on.
+  void set_patience(Patience::Duration patience);
   /// Wakes the thread, after Peers::abort().
   void look() const { peers_.ring_for_mail(peers_.rank()); }
 
@@ -78,6 +83,7 @@ class Mail {
   // With the mutex held.
   bool push_out(int rank);
   bool take_in(int rank);
+  bool make_room(int rank);
   bool is_wanted(int rank) const;
   std::shared_ptr<Letter> taker_of(int rank, int64_t tag);
   bool serve_early(const std::shared_ptr<Letter>& letter);
@@ -99,6 +105,7 @@ class Mail {
   std::list<std::shared_ptr<Letter>> awaited_;  // in the order of the calls
   std::vector<Ended> ended_;                    // to be told, without the mutex
   std::exception_ptr broken_;                   // part of a message may be missing: nothing goes on
+  Patience::Duration patience_ = Patience().least();
   bool is_ending_ = false;
   std::thread thread_;
 };

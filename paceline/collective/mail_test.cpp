@@ -155,6 +155,28 @@ TEST(Mail, WhoDoesNotComeOrLeavesIsNamed) {
   });
 }
 
+// Not the process, which could not say who has sent it.
+TEST(Mail, ThatNobodyAwaitsAndThatDoesNotFitIsRefusedWithBothNumbers) {
+  on_threads(2, [](SharedGroup& group) {
+    if (group.rank() == 0) {
+      Bytes part(kMailBytes);  // of which no more is read before something is taken
+      auto [letter, end] = letter_of(part, 1, 5);
+      letter->bytes = uint64_t{1} << 50;
+      group.mail().send(letter);
+      EXPECT_THROW(end.get(), PeerLost);
+      return;
+    }
+    Bytes bytes(8);
+    try {
+      receive(group, bytes, 0, 6).get();
+      ADD_FAILURE();
+    } catch (const CollectiveError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("a message from rank 0 (tag 5) does not fit on rank 1"),
+                                      HasSubstr("wanted 1.0 PiB, got ")));
+    }
+  });
+}
+
 TEST(Mail, AnAbortEndsIt) {
   on_threads(2, [](SharedGroup& group) {
     Bytes bytes(8);

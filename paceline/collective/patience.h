@@ -19,6 +19,7 @@ class Patience {
 
   explicit Patience(Duration least = std::chrono::seconds(10)) : least_(least) {}
 
+  Duration least() const { return least_; }
   /// An operation has ended well, so long after its call.
   void note(Kind kind, Duration took) { tail(kind) = std::max(took, 0.99 * tail(kind)); }
   Duration with(Kind kind) const { return std::max(least_, 5 * tails_[static_cast<size_t>(kind)]); }

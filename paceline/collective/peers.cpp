@@ -11,6 +11,7 @@
 #include <climits>
 #include <utility>
 
+#include "paceline/core/posix/connections_of_forks.h"
 #include "paceline/core/posix/kernel_file.h"
 #include "paceline/core/posix/thread.h"
 
@@ -66,10 +67,6 @@ std::string kernel_state(int64_t process) {
   return parse_kernel_value(read_kernel_file("/proc/" + std::to_string(process) + "/status"), "State:");
 }
 
-bool is_stopped(int64_t process) {
-  return process > 0 && kernel_state(process) == "T";
-}
-
 }  // namespace
 
 std::string state_of_process(int64_t process) {
@@ -90,10 +87,15 @@ Peers::Peers(int rank, std::shared_ptr<Arena> own, Meeting meeting)
       members_(std::move(meeting.members)),
       lost_(std::make_unique<std::atomic<bool>[]>(meeting.ranks.size())),
       stop_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!stop_) {
+    throw CollectiveError("a group of ranks cannot be watched: " + errno_status("eventfd").message() +
+                          ". Where too many files are open, raise the limit (ulimit -n)");
+  }
   for (Member& member : members_) {
     member.rank = place_of(names_, member.rank);
     arenas_[static_cast<size_t>(member.rank)] = member.arena.get();
     processes_[static_cast<size_t>(member.rank)] = member.process;
+    if (member.connection) ConnectionsOfForks::instance().add(member.connection.get());
   }
   spins_ = processors() >= size() ? kSpins : 0;
   watcher_ = start_thread([this] { watch(); });
@@ -103,6 +105,9 @@ Peers::~Peers() {
   const uint64_t one = 1;
   (void)!::write(stop_.get(), &one, sizeof one);
   watcher_.join();
+  for (const Member& member : members_) {
+    if (member.connection) ConnectionsOfForks::instance().remove(member.connection.get());
+  }
   leave();
 }
 
@@ -128,6 +133,11 @@ void Peers::ring_for_mail(int rank) const {
 
 void Peers::sleep_for_mail(uint32_t heard, Deadline deadline) const {
   sleep_on(board().mail_bell.rings, heard, deadline);
+}
+
+// What a debugger has stopped is not meant: somebody is looking at it.
+bool Peers::is_stopped(int rank) const {
+  return process_of(rank) > 0 && kernel_state(process_of(rank)) == "T";
 }
 
 Loss Peers::loss_of(int rank) const {
@@ -222,11 +232,10 @@ void Peers::sleep_until(const std::function<bool()>& is_enough, const std::funct
   }
 }
 
-// What a debugger has stopped is not meant: somebody is looking at it.
 void Peers::check_stopped(const std::function<bool(const Board&)>& is_there, const std::string& what) const {
   std::vector<int> stopped;
   for (const Member& member : members_) {
-    if (!is_there(member.arena->board()) && is_stopped(member.process)) stopped.push_back(member.rank);
+    if (!is_there(member.arena->board()) && is_stopped(member.rank)) stopped.push_back(member.rank);
   }
   if (stopped.empty()) return;
   fail(stopped, what,

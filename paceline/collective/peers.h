@@ -91,6 +91,8 @@ class Peers {
   /// Until somebody has rung for mail since `heard`, or the deadline. `heard`: rings before the look that found
   /// nothing, during which `is_asleep` was set.
   void sleep_for_mail(uint32_t heard, Deadline deadline) const;
+  /// Whether its process is stopped, but by no debugger; false where it cannot be seen.
+  bool is_stopped(int rank) const;
   /// Why nothing new can come from a rank any more, if nothing can.
   Loss loss_of(int rank) const;
   /// Until `is_there` of each other rank's board. `what`: "all_reduce number 7", for errors.

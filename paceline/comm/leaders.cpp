@@ -3,7 +3,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "paceline/comm/leaders_internal.h"
 #include "paceline/core/error.h"
 #include "paceline/core/peer_lost.h"
+#include "paceline/core/posix/connections_of_forks.h"
 #include "paceline/core/posix/descriptor_limit.h"
 
 namespace paceline::comm {
@@ -234,35 +234,6 @@ std::vector<Descriptor> answer(const Descriptor& listener, const std::string& to
   }
   return known;
 }
-
-// Connections of this process, for its forks: one that outlives it would hide its end from the others.
-class ConnectionsOfForks {
- public:
-  static ConnectionsOfForks& instance() {
-    static auto* const connections = new ConnectionsOfForks();  // detached threads outlast the statics
-    return *connections;
-  }
-  void add(int descriptor) {
-    const std::lock_guard lock(mutex_);
-    descriptors_.push_back(descriptor);
-  }
-  void remove(int descriptor) {
-    const std::lock_guard lock(mutex_);
-    std::erase(descriptors_, descriptor);
-  }
-
- private:
-  ConnectionsOfForks() {
-    ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                     [] {
-                       for (const int descriptor : std::exchange(instance().descriptors_, {})) ::close(descriptor);
-                       instance().mutex_.unlock();
-                     });
-  }
-
-  std::mutex mutex_;
-  std::vector<int> descriptors_;
-};
 
 }  // namespace
 

@@ -1,9 +1,11 @@
 #include "paceline/core/posix/forks.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <mutex>
 
+#include "paceline/core/posix/connections_of_forks.h"
 #include "paceline/testing/in_fork.h"
 
 namespace paceline {
@@ -37,6 +39,18 @@ TEST(Forks, DoNotEndWhatTheyHaveNotMade) {
   }));
   object.reset();
   EXPECT_TRUE(has_ended);
+}
+
+TEST(Forks, CloseTheConnectionsThatTellOfTheirParentsEnd) {
+  const int connection = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(connection, 0);
+  const auto is_open = [&] { return ::fcntl(connection, F_GETFD) >= 0; };
+  ConnectionsOfForks::instance().add(connection);
+  EXPECT_TRUE(holds_in_fork([&] { return !is_open(); }));
+  EXPECT_TRUE(is_open());
+  ConnectionsOfForks::instance().remove(connection);
+  EXPECT_TRUE(holds_in_fork(is_open));
+  ::close(connection);
 }
 
 }  // namespace

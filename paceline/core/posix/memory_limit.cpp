@@ -35,6 +35,18 @@ std::vector<MemoryGroup> memory_groups(std::string_view proc_self_cgroup) {
   return groups;
 }
 
+std::vector<MemoryGroup> limiting_groups(std::string_view proc_self_cgroup) {
+  std::vector<MemoryGroup> groups;
+  for (const auto& [folder, version] : memory_groups(proc_self_cgroup)) {
+    const std::string mount = version == 2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    for (std::string above = folder; above.size() > mount.size(); above.resize(above.rfind('/'))) {
+      groups.push_back({above, version});
+    }
+    if (folder == mount) groups.push_back({mount, version});
+  }
+  return groups;
+}
+
 int64_t parse_memory_limit(std::string_view text) {
   // Version 1 says "no limit" by the largest number of whole pages.
   constexpr int64_t kNoLimit = int64_t{1} << 60;
@@ -46,7 +58,7 @@ int64_t parse_memory_limit(std::string_view text) {
 MemoryLeft memory_left() {
   MemoryLeft left{.bytes = parse_kernel_number(read_kernel_file("/proc/meminfo"), "MemAvailable:").value_or(0) * 1024,
                   .owner = "the machine"};
-  for (const auto& [folder, version] : memory_groups(read_kernel_file("/proc/self/cgroup"))) {
+  for (const auto& [folder, version] : limiting_groups(read_kernel_file("/proc/self/cgroup"))) {
     const bool is_second = version == 2;
     const int64_t limit =
         parse_memory_limit(read_kernel_file(folder + (is_second ? "/memory.max" : "/memory.limit_in_bytes")));

@@ -1,4 +1,4 @@
-// How much more memory this process can use, by the machine and by the control group that it is in.
+// How much more memory this process can use, by the machine and by the control groups that it is in.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,9 @@ struct MemoryGroup {
 /// the host's, so the mount's root follows. Pure.
 std::vector<MemoryGroup> memory_groups(std::string_view proc_self_cgroup);
 
+/// The same with all groups above, each of which may have a limit of its own. Pure.
+std::vector<MemoryGroup> limiting_groups(std::string_view proc_self_cgroup);
+
 /// Bytes in memory.max or memory.limit_in_bytes; 0 for no limit. Pure.
 int64_t parse_memory_limit(std::string_view text);
 
@@ -26,8 +29,8 @@ struct MemoryLeft {
   std::string owner;  ///< "the machine", or "the control group /sys/fs/cgroup/… (limit 2 GiB)"
 };
 
-/// The smaller of what both have left; of a group, what it can take back (its page cache) counts as left. It reads a
-/// few files (some 100 µs): not for a hot path.
+/// The least of what the machine and those groups have left; of a group, what it can take back (its page cache) counts
+/// as left. It reads a few files (some 100 µs): not for a hot path.
 MemoryLeft memory_left();
 
 }  // namespace paceline

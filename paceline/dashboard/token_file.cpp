@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "paceline/core/posix/descriptor.h"
@@ -37,10 +38,10 @@ arrow::Result<std::string> token_in_file(const std::string& path, const std::str
                                   (status.st_mode >> 6) & 7, (status.st_mode >> 3) & 7, status.st_mode & 7,
                                   "); delete it, and a new one is made");
   }
-  std::string token(kMost, '\0');
-  const ssize_t count = ::read(file.get(), token.data(), token.size());
+  std::array<char, kMost> bytes{};
+  const ssize_t count = ::read(file.get(), bytes.data(), bytes.size());
   if (count < 0) return errno_status("reading " + path);
-  token.resize(static_cast<size_t>(count));
+  std::string token(bytes.data(), static_cast<size_t>(count));
   while (token.ends_with('\n')) token.pop_back();
   if (token.size() < kLeast) {
     return arrow::Status::Invalid(path, " holds no token of at least ", kLeast,

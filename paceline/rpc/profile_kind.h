@@ -23,7 +23,8 @@ struct ProfileKind {
 /// The first is what is meant where nothing is said.
 inline constexpr std::array kProfileKinds = {
     ProfileKind{kCpuProfile, "Where processor time goes (the default)", true, false},
-    ProfileKind{kOffCpuProfile, "Where threads wait: for data, for other ranks, for locks, for a processor", true, false},
+    ProfileKind{kOffCpuProfile, "Where threads wait: for data, for other ranks, for locks, for a processor", true,
+                false},
     ProfileKind{kMemoryProfile,
                 "Who allocates memory: Python's functions by memray, where it is installed, else LibTorch's operators",
                 false, false},

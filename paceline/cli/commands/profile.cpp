@@ -122,8 +122,8 @@ void add_profile(CLI::App& program, int& exit_code) {
       ->type_name("N");
   std::vector<CLI::Option*> flags;
   for (const rpc::ProfileKind& kind : rpc::kProfileKinds) {
-    CLI::Option* const flag = command->add_flag_callback(
-        flag_of(kind), [settings, &kind] { settings->kind = kind.name; }, kind.what);
+    CLI::Option* const flag =
+        command->add_flag_callback(flag_of(kind), [settings, &kind] { settings->kind = kind.name; }, kind.what);
     for (CLI::Option* const other : flags) flag->excludes(other);
     flags.push_back(flag);
   }

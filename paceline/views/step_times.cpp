@@ -36,8 +36,9 @@ StepTimes step_times(const track::RunRecord& record, const SampleRange& range, d
   std::set<double> places;
   for (const SampledSource& source : sampled_sources(record.run.path)) {
     if (source.source != "node") continue;
-    const auto curves =
-        sample_curves(record.run.path, source, {std::string(kBefore) + "*" + std::string(kBehind)}, part);
+    std::string steps_of_all(kBefore);
+    steps_of_all.append("*").append(kBehind);
+    const auto curves = sample_curves(record.run.path, source, {steps_of_all}, part);
     if (!curves.ok() || curves->time.empty()) continue;
     times.seconds = curves->seconds;
     places.insert(curves->time.begin(), curves->time.end());

@@ -392,10 +392,12 @@ def values_may_be_worked_out_when_read(rank, group):
         return
     number = torch.full((2,), complex(rank, 1))
     conjugate = number.conj()
-    backend_of(group).allreduce([conjugate], dist.AllreduceOptions()).wait()  # dist.all_reduce refuses them
+    backend_of(group).allreduce([conjugate], dist.AllreduceOptions()).wait()  # torch.distributed itself refuses them
     assert conjugate.resolve_conj().tolist() == [complex(sum(range(WORLD)), -WORLD)] * 2
     received, sent = torch.zeros(2, dtype=torch.complex64), torch.full((2,), 1j).conj()
-    dist.broadcast(sent if rank == 1 else received, src=1)
+    options = dist.BroadcastOptions()
+    options.rootRank = 1
+    backend_of(group).broadcast([sent if rank == 1 else received], options).wait()
     assert rank == 1 or received.tolist() == [-1j] * 2
 
 

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "paceline/core/bytes_text.h"
@@ -29,8 +31,14 @@ constexpr uint64_t kStagingArea = kSlots + kWindow * kSlotBytes;
 constexpr uint64_t kMail = kStagingArea + kStagings * kStagingBytes;
 constexpr uint64_t kHeap = kMail + kMostRanks * kMailBytes;
 
-// Freed blocks up to this size keep their pages: they are likely to be wanted again.
-constexpr uint64_t kKeptBytes = uint64_t{1} << 20;
+// The kernel is asked for so much at a time: a signal, such as a profiler's, undoes all of one request.
+constexpr uint64_t kRequest = uint64_t{4} << 20;
+// And what is left is looked at so often, since other ranks are given memory too.
+constexpr uint64_t kLookedAt = uint64_t{64} << 20;
+// Pages of freed blocks are at most this part of what is left.
+constexpr uint64_t kKeptPart = 4;
+// Without looking at what is left.
+constexpr uint64_t kKeptAnyway = uint64_t{1} << 20;
 
 uint64_t memory_of_machine() {
   return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -145,7 +153,7 @@ arrow::Result<ArenaView> Arena::open(Descriptor memory) {
 
 Arena::Arena(SharedMemory memory) : ArenaView(std::move(memory)) {
   board().version = kBoardVersion;
-  free_.emplace(kHeap, memory_.bytes().size() - kHeap);
+  free_.add(kHeap, memory_.bytes().size() - kHeap);
   OwnArenas::instance().add(memory_);
 }
 
@@ -159,24 +167,28 @@ arrow::Result<void*> Arena::allocate(size_t bytes) {
     return arrow::Status::Invalid("a process that was forked from a rank's has no memory of the rank's to give");
   }
   const uint64_t wanted = to_page(bytes);
-  const MemoryLeft left = memory_left();
-  if (left.bytes < static_cast<int64_t>(wanted)) {
-    return arrow::Status::OutOfMemory("a tensor for collectives does not fit: wanted ",
-                                      bytes_text(static_cast<int64_t>(wanted)), " of shared memory, got ",
-                                      bytes_text(left.bytes), ", which is what ", left.owner, " has left");
-  }
   const std::lock_guard lock(mutex_);
-  const auto block = std::ranges::find_if(free_, [&](const auto& one) { return one.second >= wanted; });
-  if (block == free_.end()) {
-    return arrow::Status::CapacityError("a tensor for collectives does not fit: wanted ",
-                                        bytes_text(static_cast<int64_t>(wanted)),
-                                        ", and the address space for such tensors has no gap of this size");
+  std::optional<uint64_t> offset = kept_.take(wanted);
+  if (!offset) {
+    ARROW_RETURN_NOT_OK(check_left(wanted, 0));
+    offset = free_.take(wanted);
+    if (!offset) {
+      give_back_kept();  // which lies between
+      offset = free_.take(wanted);
+    }
+    if (!offset) {
+      return arrow::Status::CapacityError("a tensor for collectives does not fit: wanted ",
+                                          bytes_text(static_cast<int64_t>(wanted)),
+                                          ", and the address space for such tensors has no gap of this size");
+    }
+    const arrow::Status reserved = reserve(*offset, wanted);
+    if (!reserved.ok()) {
+      give_back(*offset, wanted);
+      return reserved;
+    }
   }
-  const auto [offset, size] = *block;
-  free_.erase(block);
-  if (size > wanted) free_.emplace(offset + wanted, size - wanted);
-  used_.emplace(offset, wanted);
-  return at(offset);
+  used_.emplace(*offset, wanted);
+  return at(*offset);
 }
 
 void Arena::free(void* block) {
@@ -184,25 +196,56 @@ void Arena::free(void* block) {
   const std::lock_guard lock(mutex_);
   const auto used = used_.find(static_cast<uint64_t>(static_cast<std::byte*>(block) - data()));
   if (used == used_.end()) return;
-  auto [offset, size] = *used;
+  const auto [offset, size] = *used;
   used_.erase(used);
-  if (size > kKeptBytes) {
-    ::fallocate(memory_.descriptor().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                static_cast<off_t>(size));
+  const uint64_t kept = kept_.bytes() + size;
+  if (kept <= kKeptAnyway || kept <= static_cast<uint64_t>(memory_left().bytes) / kKeptPart) {
+    kept_.add(offset, size);
+  } else {
+    give_back(offset, size);
+    give_back_kept();
   }
-  auto next = free_.lower_bound(offset);
-  if (next != free_.end() && offset + size == next->first) {
-    size += next->second;
-    next = free_.erase(next);
+}
+
+// Whether there is what a block of `bytes` lacks that has the pages of `done`.
+arrow::Status Arena::check_left(uint64_t bytes, uint64_t done) {
+  const auto wanted = static_cast<int64_t>(bytes - done);
+  MemoryLeft left = memory_left();
+  if (left.bytes < wanted && kept_.bytes() > 0) {
+    give_back_kept();
+    left = memory_left();
   }
-  if (next != free_.begin()) {
-    const auto before = std::prev(next);
-    if (before->first + before->second == offset) {
-      before->second += size;
-      return;
+  if (left.bytes >= wanted) return arrow::Status::OK();
+  return arrow::Status::OutOfMemory("a tensor for collectives does not fit: wanted ",
+                                    bytes_text(static_cast<int64_t>(bytes)), " of shared memory, got ",
+                                    bytes_text(static_cast<int64_t>(done) + left.bytes), ", which is what ",
+                                    left.owner, " has left");
+}
+
+// Pages for a block, or an error; then it may have some of them.
+arrow::Status Arena::reserve(uint64_t offset, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes;) {
+    if (done > 0 && done % kLookedAt == 0) ARROW_RETURN_NOT_OK(check_left(bytes, done));
+    const uint64_t part = std::min(kRequest, bytes - done);
+    const int failed = ::fallocate(memory_.descriptor().get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset + done),
+                                   static_cast<off_t>(part));
+    if (failed == 0) {
+      done += part;
+    } else if (errno != EINTR) {
+      return errno_status("getting " + bytes_text(static_cast<int64_t>(bytes)) + " of shared memory for a tensor");
     }
   }
-  free_.emplace(offset, size);
+  return arrow::Status::OK();
+}
+
+void Arena::give_back(uint64_t offset, uint64_t bytes) {
+  ::fallocate(memory_.descriptor().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+              static_cast<off_t>(bytes));
+  free_.add(offset, bytes);
+}
+
+void Arena::give_back_kept() {
+  for (const auto& [offset, bytes] : kept_.take_all()) give_back(offset, bytes);
 }
 
 }  // namespace paceline::collective

@@ -1,7 +1,9 @@
 // Arena: the memory that one rank shares with the others of its node.
 //
-// One anonymous file that all of them map: its board, slots for what is small, and a heap for tensors. A page costs
-// nothing before something is written to it, and goes back when a block is freed.
+// One anonymous file that all of them map: its board, slots for what is small, and a heap for tensors. A block of the
+// heap has all its pages from the beginning, so that a tensor that was granted can be written to, whatever others have
+// been granted meanwhile. Pages of freed blocks stay for the next ones, as long as they are less than a quarter of the
+// memory that is left: sharded training has new blocks in each step, and pages of the kernel's cost more than copying.
 // Ownership: whoever has an Arena keeps the mapping; blocks of the heap are the owner's, and must be freed before it.
 // A fork of the process reads its parent's blocks, as its parent changes them, and writes to pages of its own from the
 // first write on; it has no blocks itself, and frees none.
@@ -18,6 +20,7 @@
 #include <optional>
 
 #include "paceline/collective/board.h"
+#include "paceline/collective/gaps.h"
 #include "paceline/core/posix/forks.h"
 #include "paceline/core/posix/shared_memory.h"
 
@@ -67,16 +70,23 @@ class Arena final : public ArenaView {
   explicit Arena(SharedMemory memory);
   ~Arena();
 
-  /// A block of the heap, aligned to a page; null for no bytes. OutOfMemory with wanted and got where the machine, or
-  /// the control group that the process is in, has less; CapacityError where the heap has no gap. Invalid in a fork.
+  /// A block of the heap, aligned to a page, with whatever a freed one had in it; null for no bytes. OutOfMemory with
+  /// wanted and got where the machine, or the control group that the process is in, has less; CapacityError where the
+  /// heap has no gap. Invalid in a fork.
   arrow::Result<void*> allocate(size_t bytes);
   void free(void* block);
 
  private:
+  arrow::Status check_left(uint64_t bytes, uint64_t done);
+  arrow::Status reserve(uint64_t offset, uint64_t bytes);
+  void give_back(uint64_t offset, uint64_t bytes);
+  void give_back_kept();
+
   const HomeProcess home_;
   std::mutex mutex_;
-  std::map<uint64_t, uint64_t> free_;  // offset and bytes, never adjacent
-  std::map<uint64_t, uint64_t> used_;
+  Gaps free_;                           // without pages
+  Gaps kept_;                           // with pages
+  std::map<uint64_t, uint64_t> used_;  // offset and bytes
 };
 
 }  // namespace paceline::collective

@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <iterator>
+#include <map>
+#include <random>
 
 #include "paceline/testing/in_fork.h"
 
@@ -67,6 +72,72 @@ TEST(Arena, GivesBackWhatIsFreed) {
   arena->free(second);
   arena->free(first);
   EXPECT_NE(arena->allocate(1 << 24).ValueOrDie(), nullptr);  // in one piece again
+}
+
+uint64_t bytes_with_pages(const Arena& arena) {
+  struct stat status{};
+  ::fstat(arena.memory().descriptor().get(), &status);
+  return static_cast<uint64_t>(status.st_blocks) * 512;
+}
+
+TEST(Arena, ABlockHasItsPagesFromTheBeginning) {
+  const auto arena = Arena::create(1 << 26).ValueOrDie();
+  const uint64_t before = bytes_with_pages(*arena);
+  ASSERT_TRUE(arena->allocate(5 << 20).ok());
+  EXPECT_GE(bytes_with_pages(*arena), before + (5 << 20));
+}
+
+TEST(Arena, PagesOfFreedBlocksAreUsedAgain) {
+  const auto arena = Arena::create(1 << 26).ValueOrDie();
+  void* const first = arena->allocate(8 << 20).ValueOrDie();
+  const uint64_t of_one = bytes_with_pages(*arena);
+  arena->free(first);
+  EXPECT_EQ(bytes_with_pages(*arena), of_one);
+  void* const half = arena->allocate(4 << 20).ValueOrDie();
+  void* const rest = arena->allocate(4 << 20).ValueOrDie();
+  EXPECT_EQ(bytes_with_pages(*arena), of_one);
+  arena->free(half);
+  arena->free(rest);
+  EXPECT_EQ(arena->allocate(8 << 20).ValueOrDie(), first);
+  EXPECT_EQ(bytes_with_pages(*arena), of_one);
+}
+
+TEST(Arena, PagesOfFreedBlocksGoBackWhereTheirPlaceIsWanted) {
+  const auto arena = Arena::create(1 << 24).ValueOrDie();
+  const uint64_t without = bytes_with_pages(*arena);
+  arena->free(arena->allocate(1 << 22).ValueOrDie());
+  void* const all = arena->allocate(1 << 24).ValueOrDie();  // what was freed lies in its midst
+  EXPECT_EQ(bytes_with_pages(*arena), without + (1 << 24));
+  arena->free(all);
+}
+
+// Blocks never overlap, and all of the heap is to be had when they are freed, whatever the order.
+TEST(Arena, BlocksAreApart) {
+  std::mt19937 random(7);
+  const auto arena = Arena::create(1 << 24).ValueOrDie();
+  std::map<std::byte*, size_t> blocks;
+  for (int round = 0; round < 2000; ++round) {
+    if (random() % 2 == 0) {
+      const size_t bytes = 1 + random() % (1 << 20);
+      const auto block = arena->allocate(bytes);
+      if (!block.ok()) continue;
+      const auto [place, is_new] = blocks.emplace(static_cast<std::byte*>(*block), bytes);
+      ASSERT_TRUE(is_new);
+      const auto next = std::next(place);
+      if (next != blocks.end()) {
+        ASSERT_LE(place->first + bytes, next->first);
+      }
+      if (place != blocks.begin()) {
+        ASSERT_LE(std::prev(place)->first + std::prev(place)->second, place->first);
+      }
+    } else if (!blocks.empty()) {
+      const auto any = std::next(blocks.begin(), static_cast<std::ptrdiff_t>(random() % blocks.size()));
+      arena->free(any->first);
+      blocks.erase(any);
+    }
+  }
+  for (const auto& [block, bytes] : blocks) arena->free(block);
+  EXPECT_TRUE(arena->allocate(1 << 24).ok());
 }
 
 TEST(Arena, SaysHowMuchThereIs) {

@@ -354,7 +354,9 @@ rpc::ProcessProgress Process::progress() const {
 std::string Process::collectives() const {
   if (!progress_) return "";
   const Time now = clock_.now(), taken = ended_ == Time() ? now : ended_;
-  LedgerReading reading{.taken_ns = taken.time_since_epoch().count(), .records = progress_->collectives()};
+  LedgerReading reading{.taken_ns = taken.time_since_epoch().count(),
+                        .groups = progress_->members(),
+                        .records = progress_->collectives()};
   if (reading.records.empty()) return "";
   const int64_t wall = (now.time_since_epoch() - clock_.monotonic()).count();
   for (CollectiveRecord& record : reading.records) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -77,13 +78,16 @@ class C10dGroup final : public Group {
 
  private:
   void run(const char* operation, const std::function<void()>& body);
-  std::shared_ptr<Group> connect_another(const GroupOptions& options, const std::string& name);
+  std::string next_name(const std::string& name);
+  std::shared_ptr<Group> connect_another(const GroupOptions& options, const std::string& name,
+                                         std::shared_ptr<GroupProgress> progress);
   void wait_until_usable();
 
   const GroupOptions options_;
   const c10::intrusive_ptr<c10d::Store> store_;
   const std::string address_;
   const bool is_owner_ = true;
+  const std::shared_ptr<GroupProgress> progress_;  // where it is counted, null for nowhere
   c10::intrusive_ptr<c10d::ProcessGroup> process_group_;
   std::vector<ConnectedBackend> backends_;  // the CPU's first
   const std::shared_ptr<FailureReporter> failures_;
@@ -166,6 +170,7 @@ C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store
     : options_(std::move(options)),
       store_(std::move(store)),
       address_(std::move(address)),
+      progress_(std::move(progress)),
       failures_(std::make_shared<FailureReporter>(options_.rank, options_.world_size)) {
   wait_for_all_ranks(*store_, options_);
   const BackendSettings settings{.rank = options_.rank,
@@ -174,7 +179,7 @@ C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store
                                  .address = address_,
                                  .interfaces = interfaces_of(options_),
                                  .node = options_.node,
-                                 .progress = std::move(progress)};
+                                 .progress = progress_};
   process_group_ = c10::make_intrusive<c10d::ProcessGroup>(store_, static_cast<int>(options_.rank),
                                                            static_cast<int>(options_.world_size));
   const Backend& chosen = *find_backend(options_.backend);
@@ -234,7 +239,14 @@ void C10dGroup::wait_until_usable() {
 }
 
 std::shared_ptr<Group> C10dGroup::duplicate() {
-  return connect_another(options_, "duplicate");
+  const std::string name = next_name("duplicate");
+  std::shared_ptr<GroupProgress> progress = progress_of(options_);
+  if (progress == nullptr && progress_ != nullptr) {
+    std::vector<int64_t> all(static_cast<size_t>(size()));
+    std::iota(all.begin(), all.end(), 0);
+    progress = progress_->split(name, all);
+  }
+  return connect_another(options_, name, std::move(progress));
 }
 
 std::shared_ptr<Group> C10dGroup::split(const std::vector<int64_t>& ranks) {
@@ -246,17 +258,24 @@ std::shared_ptr<Group> C10dGroup::split(const std::vector<int64_t>& ranks) {
   GroupOptions options = options_;
   options.rank = place - ranks.begin();
   options.world_size = std::ssize(ranks);
-  options.progress = nullptr;  // which compares all ranks
+  options.progress = nullptr;  // whose groups are of all ranks
   std::string name = "split";
   for (const int64_t one : ranks) name += "_" + std::to_string(one);
-  return connect_another(options, name);
+  name = next_name(name);
+  return connect_another(options, name, progress_ == nullptr ? nullptr : progress_->split(name, ranks));
 }
 
-// `name`: those of whom it is make groups of that name in the same order, so they count alike.
-std::shared_ptr<Group> C10dGroup::connect_another(const GroupOptions& options, const std::string& name) {
+// Those of whom `name` is make groups of that name in the same order, so they count alike.
+std::string C10dGroup::next_name(const std::string& name) {
+  return name + "_" + std::to_string(++made_[name]);
+}
+
+// `progress`: where it is counted, null for nowhere.
+std::shared_ptr<Group> C10dGroup::connect_another(const GroupOptions& options, const std::string& name,
+                                                  std::shared_ptr<GroupProgress> progress) {
   std::shared_ptr<C10dGroup> made;
   run("connecting", [&] {
-    const auto store = c10::make_intrusive<c10d::PrefixStore>(name + "_" + std::to_string(++made_[name]), store_);
+    const auto store = c10::make_intrusive<c10d::PrefixStore>(name, store_);
     {
       const std::lock_guard lock(mutex_);
       connecting_ = store;
@@ -264,10 +283,9 @@ std::shared_ptr<Group> C10dGroup::connect_another(const GroupOptions& options, c
     }
     failures_->throw_if_stopped("connecting");
     try {
-      const std::shared_ptr<GroupProgress> progress = progress_of(options);
       // The ranks' way to a new group is the first barrier in it: who waits there alone is seen to wait.
       const CollectiveScope meeting(progress, {Collective::barrier});
-      made = std::make_shared<C10dGroup>(options, store, address_, progress);
+      made = std::make_shared<C10dGroup>(options, store, address_, std::move(progress));
     } catch (const CollectiveError&) {
       failures_->throw_if_stopped("connecting");
       throw;

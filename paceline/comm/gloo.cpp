@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
@@ -69,13 +70,14 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   using Tensors = std::vector<at::Tensor>;
   using TensorLists = std::vector<Tensors>;
 
-  WatchedGloo(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
-              c10::intrusive_ptr<Options> options, std::shared_ptr<GroupProgress> progress, ThrownAs thrown_as,
-              std::shared_ptr<BackendLife> life)
-      : ProcessGroupGloo(store, static_cast<int>(rank), static_cast<int>(world_size), std::move(options)),
-        progress_(std::move(progress)),
-        failures_(std::make_shared<FailureReporter>(rank, world_size, thrown_as)),
-        life_(std::move(life)) {}
+  WatchedGloo(const c10::intrusive_ptr<c10d::Store>& store, c10::intrusive_ptr<Options> options,
+              const BackendSettings& settings)
+      : ProcessGroupGloo(store, static_cast<int>(settings.rank), static_cast<int>(settings.world_size),
+                         std::move(options)),
+        progress_(settings.progress),
+        later_progress_(settings.later_progress),
+        failures_(std::make_shared<FailureReporter>(settings.rank, settings.world_size, settings.thrown_as)),
+        life_(settings.life) {}
   ~WatchedGloo() override {
     if (life_) life_->end();
   }
@@ -154,10 +156,22 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
     }
   }
 
+  // Null for nowhere.
+  const std::shared_ptr<GroupProgress>& progress() {
+    std::call_once(named_, [&] {
+      const auto options = getOptions();
+      const auto& ranks = options->global_ranks_in_group;
+      if (progress_ == nullptr && later_progress_ != nullptr && !ranks.empty()) {
+        progress_ = later_progress_->add_group(options->group_name, {ranks.begin(), ranks.end()});
+      }
+    });
+    return progress_;
+  }
+
   template <class Start>
   WorkPointer counted(const CollectiveCall& call, const Start& start) {
     failures_->throw_if_stopped(to_string(call.collective));  // it would wait for ranks that are still there
-    if (progress_ == nullptr) return reported(call.collective, start());
+    if (progress() == nullptr) return reported(call.collective, start());
     const CollectiveHandle handle = progress_->begin_collective(call);
     try {
       WorkPointer work = start();
@@ -172,7 +186,9 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
     }
   }
 
-  const std::shared_ptr<GroupProgress> progress_;  // null: not counted
+  std::once_flag named_;
+  std::shared_ptr<GroupProgress> progress_;
+  Progress* const later_progress_;
   const std::shared_ptr<FailureReporter> failures_;
   const std::shared_ptr<BackendLife> life_;  // null: nobody asks
 };
@@ -205,8 +221,7 @@ ConnectedBackend connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, cons
   auto options = c10d::ProcessGroupGloo::Options::create(settings.timeout);
   options->threads = 2;  // as PyTorch: two collectives of a group can be under way
   options->devices = devices_for(settings);
-  auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, settings.progress,
-                                               settings.thrown_as, settings.life);
+  auto gloo = c10::make_intrusive<WatchedGloo>(store, options, settings);
   return {gloo, [gloo] { gloo->abort(); }};
 }
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -211,6 +212,45 @@ TEST(Group, WhatNobodyWaitsForHasNotBegun) {
   }
   const GroupReading both{1, 2, 2, Collective::all_reduce};
   for (auto& rank : ranks) EXPECT_EQ(rank.get(), (std::vector<GroupReading>{{1, 0, 0, Collective::none}, both, both}));
+}
+
+TEST(Group, GroupsOfSomeRanksAreInTheLedgerToo) {
+  const SystemClock clock;
+  rpc::MemoryKeyValueStore store;
+  std::vector<std::future<void>> ranks;
+  std::array<std::vector<CollectiveRecord>, 3> found;
+  std::array<std::vector<GroupMembers>, 3> members;
+  for (const int64_t rank : {0, 1, 2}) {
+    ranks.push_back(std::async(std::launch::async, [&, rank, client = store.client(kGeneration)] {
+      Progress progress = Progress::create(clock).ValueOrDie();
+      GroupOptions options = place(rank, 3);
+      options.progress = &progress;
+      const auto group = Group::create(options, client);
+      const auto reader = ProgressReader::open(progress.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
+      if (const auto pair = group->split({2, 0}); pair != nullptr) {
+        torch::Tensor tensor = torch::ones({4});
+        pair->duplicate()->all_reduce(tensor, ReduceOp::sum);
+      }
+      group->barrier();
+      found[static_cast<size_t>(rank)] = reader.collectives();
+      members[static_cast<size_t>(rank)] = reader.members();
+    }));
+  }
+  for (auto& rank : ranks) rank.get();
+  EXPECT_TRUE(members[1].empty());
+  EXPECT_EQ(members[0], members[2]);
+  ASSERT_EQ(members[0].size(), 2u);  // and its duplicate
+  for (const GroupMembers& one : members[0]) EXPECT_EQ(one.ranks, (std::vector<int64_t>{0, 2}));
+  const auto all_reduces = [](const std::vector<CollectiveRecord>& records) {
+    std::vector<std::pair<int64_t, int64_t>> numbers;
+    for (const CollectiveRecord& record : records) {
+      if (record.call.collective == Collective::all_reduce) numbers.emplace_back(record.group, record.number);
+    }
+    return numbers;
+  };
+  EXPECT_EQ(all_reduces(found[0]).size(), 1u);
+  EXPECT_EQ(all_reduces(found[0]), all_reduces(found[2]));
+  EXPECT_TRUE(all_reduces(found[1]).empty());
 }
 
 // Also where values are copied: of strides, and of lists.

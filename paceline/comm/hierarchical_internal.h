@@ -5,6 +5,9 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -34,6 +37,7 @@ class SplitGroups {
  private:
   std::mutex mutex_;
   std::vector<std::weak_ptr<BackendLife>> lives_;
+  std::map<std::vector<int>, int64_t> made_;  // by their ranks
 };
 
 /// Connects to all ranks; collective. `found`: of meet_ranks(). Shared memory within nodes, and Gloo among their

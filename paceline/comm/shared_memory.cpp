@@ -491,12 +491,15 @@ c10::intrusive_ptr<c10d::Backend> SplitGroups::split_off(const BackendSettings& 
   own.rank = place - ranks.begin();
   own.world_size = std::ssize(ranks);
   own.timeout = timeout;
-  own.progress = nullptr;  // which compares all ranks
   own.life = std::make_shared<BackendLife>();
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(lives_, [](const auto& one) { return one.expired(); });
     lives_.push_back(own.life);
+    if (settings.progress != nullptr) {  // those that have these ranks are made in the same order by all of them
+      const std::string name = "split_" + std::to_string(++made_[ranks]);
+      own.progress = settings.progress->split(name, {ranks.begin(), ranks.end()});
+    }
   }
   auto backend = connect_shared_memory(store, own).handle;
   own.life->begin(backend.get());

@@ -13,23 +13,28 @@ namespace {
 std::mutex made_mutex;
 std::vector<std::weak_ptr<BackendLife>> made;
 
+// Where it is counted from the beginning; null for nowhere.
+std::shared_ptr<GroupProgress> progress_of(const BackendOptions& options) {
+  if (options.progress == nullptr || options.is_named_later) return nullptr;
+  if (!options.ranks.empty()) return options.progress->add_group(options.name, options.ranks);
+  options.progress->forget_groups();
+  return options.progress->add_group();
+}
+
 c10::intrusive_ptr<c10d::Backend> make(const Backend& backend, const c10::intrusive_ptr<c10d::Store>& store,
                                        const BackendOptions& options) {
-  std::shared_ptr<GroupProgress> progress;
-  if (options.progress != nullptr) {
-    options.progress->forget_groups();
-    progress = options.progress->add_group();
-  }
   const auto life = std::make_shared<BackendLife>();
-  const ConnectedBackend connected = backend.connect(store, {.rank = options.rank,
-                                                             .world_size = options.world_size,
-                                                             .timeout = options.timeout,
-                                                             .address = options.address,
-                                                             .interfaces = options.interfaces,
-                                                             .node = options.node,
-                                                             .progress = std::move(progress),
-                                                             .thrown_as = ThrownAs::torch_error,
-                                                             .life = life});
+  const ConnectedBackend connected =
+      backend.connect(store, {.rank = options.rank,
+                              .world_size = options.world_size,
+                              .timeout = options.timeout,
+                              .address = options.address,
+                              .interfaces = options.interfaces,
+                              .node = options.node,
+                              .progress = progress_of(options),
+                              .later_progress = options.is_named_later ? options.progress : nullptr,
+                              .thrown_as = ThrownAs::torch_error,
+                              .life = life});
   life->begin(connected.handle.get());
   const std::lock_guard lock(made_mutex);
   std::erase_if(made, [](const auto& one) { return one.expired(); });

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <tuple>
 #include <unordered_map>
 
 namespace paceline {
@@ -152,10 +156,19 @@ std::vector<CollectiveRecord> CollectiveLedger::read() const {
   return records;
 }
 
+const std::vector<int64_t>* LedgerReading::ranks_of(int64_t group) const {
+  const auto found = std::ranges::find(groups, group, &GroupMembers::group);
+  return found == groups.end() ? nullptr : &found->ranks;
+}
+
+// Numbers of 64 bits: the time, how many groups there are, of each its number, how many ranks it has and these, and the
+// records.
 std::string encode_reading(const LedgerReading& reading) {
-  std::string bytes(sizeof reading.taken_ns + reading.records.size() * sizeof(Fields), '\0');
-  std::memcpy(bytes.data(), &reading.taken_ns, sizeof reading.taken_ns);
-  char* to = bytes.data() + sizeof reading.taken_ns;
+  std::vector<int64_t> numbers{reading.taken_ns, std::ssize(reading.groups)};
+  for (const GroupMembers& members : reading.groups) {
+    numbers.insert(numbers.end(), {members.group, std::ssize(members.ranks)});
+    numbers.insert(numbers.end(), members.ranks.begin(), members.ranks.end());
+  }
   for (const CollectiveRecord& record : reading.records) {
     const Fields fields{record.position,
                         record.number,
@@ -165,35 +178,49 @@ std::string encode_reading(const LedgerReading& reading) {
                         record.waited_ns,
                         ended(record.end_ns, record.has_failed),
                         static_cast<int64_t>(packed(record.group, record.call))};
-    std::memcpy(to, fields.data(), sizeof fields);
-    to += sizeof fields;
+    numbers.insert(numbers.end(), fields.begin(), fields.end());
   }
-  return bytes;
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(int64_t)};
 }
 
 arrow::Result<LedgerReading> decode_reading(std::string_view bytes) {
-  LedgerReading reading;
-  if (bytes.size() % sizeof(Fields) != sizeof reading.taken_ns) {
-    return arrow::Status::Invalid("records of collectives: wanted a multiple of ", sizeof(Fields), " bytes, and ",
-                                  sizeof reading.taken_ns, " more, got ", bytes.size());
+  const auto broken = [&bytes] {
+    return arrow::Status::Invalid("records of collectives end in the midst of one: got ", bytes.size(), " bytes");
+  };
+  if (bytes.size() % sizeof(int64_t) != 0) return broken();
+  std::vector<int64_t> numbers(bytes.size() / sizeof(int64_t));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  std::span<const int64_t> rest = numbers;
+  const auto take = [&rest](int64_t count) -> std::optional<std::span<const int64_t>> {
+    if (count < 0 || count > std::ssize(rest)) return std::nullopt;
+    const auto taken = rest.first(static_cast<size_t>(count));
+    rest = rest.subspan(static_cast<size_t>(count));
+    return taken;
+  };
+  const auto head = take(2);
+  if (!head) return broken();
+  LedgerReading reading{.taken_ns = (*head)[0], .groups = {}, .records = {}};
+  for (int64_t group = 0; group < (*head)[1]; ++group) {
+    const auto of_group = take(2);
+    if (!of_group) return broken();
+    const auto ranks = take((*of_group)[1]);
+    if (!ranks) return broken();
+    reading.groups.push_back({.group = (*of_group)[0], .ranks = {ranks->begin(), ranks->end()}});
   }
-  std::memcpy(&reading.taken_ns, bytes.data(), sizeof reading.taken_ns);
-  bytes.remove_prefix(sizeof reading.taken_ns);
-  std::vector<CollectiveRecord>& records = reading.records;
-  records.reserve(bytes.size() / sizeof(Fields));
-  for (; !bytes.empty(); bytes.remove_prefix(sizeof(Fields))) {
-    Fields fields;
-    std::memcpy(fields.data(), bytes.data(), sizeof fields);
+  if (rest.size() % std::tuple_size_v<Fields> != 0) return broken();
+  reading.records.reserve(rest.size() / std::tuple_size_v<Fields>);
+  while (!rest.empty()) {
+    const auto fields = *take(std::tuple_size_v<Fields>);
     const auto what = static_cast<uint64_t>(fields[7]);
-    records.push_back({.position = fields[0],
-                       .group = group_in(what),
-                       .number = fields[1],
-                       .call = {.collective = collective_in(what), .type = type_in(what), .bytes = fields[2]},
-                       .step = fields[3],
-                       .called_ns = fields[4],
-                       .waited_ns = fields[5],
-                       .end_ns = fields[6] / 2,
-                       .has_failed = fields[6] % 2 != 0});
+    reading.records.push_back({.position = fields[0],
+                               .group = group_in(what),
+                               .number = fields[1],
+                               .call = {.collective = collective_in(what), .type = type_in(what), .bytes = fields[2]},
+                               .step = fields[3],
+                               .called_ns = fields[4],
+                               .waited_ns = fields[5],
+                               .end_ns = fields[6] / 2,
+                               .has_failed = fields[6] % 2 != 0});
   }
   return reading;
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "paceline/core/element_type.h"
+#include "paceline/core/group_members.h"
 
 namespace paceline {
 
@@ -117,7 +118,11 @@ class CollectiveLedger {
 /// What the ledger of a process says at one moment. Times are of the wall clock.
 struct LedgerReading {
   int64_t taken_ns = 0;
+  std::vector<GroupMembers> groups;  // all others are of all ranks
   std::vector<CollectiveRecord> records;
+
+  /// The ranks of `group` in the run; null for all.
+  const std::vector<int64_t>* ranks_of(int64_t group) const;
 };
 
 /// As bytes of a message, and back. Invalid where they are none.

@@ -196,13 +196,18 @@ TEST_F(CollectiveLedgerTest, RecordsTravelAsBytes) {
     if (number % 4 != 0) ledger_.wait(position, 12 * number);
     if (number % 3 != 0) end(position, number);
   }
-  const LedgerReading reading{.taken_ns = 7, .records = ledger_.read()};
+  const LedgerReading reading{.taken_ns = 7, .groups = {{9, {1, 3}}, {11, {}}}, .records = ledger_.read()};
   const std::string bytes = encode_reading(reading);
   const LedgerReading back = decode_reading(bytes).ValueOrDie();
   EXPECT_EQ(back.taken_ns, 7);
+  EXPECT_EQ(back.groups, reading.groups);
   EXPECT_EQ(back.records, reading.records);
+  ASSERT_NE(back.ranks_of(9), nullptr);
+  EXPECT_EQ(back.ranks_of(1), nullptr);
   EXPECT_TRUE(decode_reading(bytes.substr(1)).status().IsInvalid());
   EXPECT_TRUE(decode_reading("").status().IsInvalid());
+  for (size_t length = 0; length < bytes.size(); length += 8) (void)decode_reading(bytes.substr(0, length));
+  EXPECT_TRUE(decode_reading(bytes.substr(0, 24)).status().IsInvalid());
   EXPECT_TRUE(decode_reading(encode_reading({})).ValueOrDie().records.empty());
 }
 

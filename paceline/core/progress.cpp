@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <mutex>
 #include <utility>
 
 namespace paceline {
 namespace {
 
-constexpr uint32_t kProgressVersion = 8;
+constexpr uint32_t kProgressVersion = 9;
 // Steps over which a step's time is averaged.
 constexpr int64_t kAveragedSteps = 20;
 constexpr auto kRelaxed = std::memory_order_relaxed;
@@ -147,6 +148,18 @@ std::shared_ptr<GroupProgress> Progress::add_group() {
   return std::make_shared<GroupProgress>(*this, group, number);
 }
 
+std::shared_ptr<GroupProgress> Progress::add_group(std::string_view name, std::vector<int64_t> ranks) {
+  std::vector<int64_t> ascending = ranks;
+  std::ranges::sort(ascending);
+  const int64_t number = number_of_group(name, ascending);
+  {
+    static std::mutex noting;
+    const std::lock_guard lock(noting);
+    word().members.note({.group = number, .ranks = std::move(ascending)});
+  }
+  return std::make_shared<GroupProgress>(*this, nullptr, number, std::move(ranks));
+}
+
 // One that nobody has had, else that of the group that was made first of those that are gone; null when all are taken.
 GroupWord* Progress::take_group_word() {
   for (;;) {
@@ -173,11 +186,21 @@ int64_t Progress::step() const {
   return word().step.load(kRelaxed);
 }
 
-GroupProgress::GroupProgress(Progress& progress, GroupWord* word, int64_t number)
-    : progress_(&progress), word_(word), number_(number), begun_(word == nullptr ? &begun_here_ : &word->begun) {}
+GroupProgress::GroupProgress(Progress& progress, GroupWord* word, int64_t number, std::vector<int64_t> ranks)
+    : progress_(&progress),
+      word_(word),
+      number_(number),
+      ranks_(std::move(ranks)),
+      begun_(word == nullptr ? &begun_here_ : &word->begun) {}
 
 GroupProgress::~GroupProgress() {
   if (word_ != nullptr) word_->taken.store(false);
+}
+
+std::shared_ptr<GroupProgress> GroupProgress::split(std::string_view name, const std::vector<int64_t>& places) const {
+  std::vector<int64_t> ranks;
+  for (const int64_t place : places) ranks.push_back(ranks_.empty() ? place : ranks_.at(static_cast<size_t>(place)));
+  return progress_->add_group(std::to_string(number_) + "/" + std::string(name), std::move(ranks));
 }
 
 CollectiveHandle GroupProgress::call_collective(const CollectiveCall& call) {
@@ -296,6 +319,10 @@ ProgressReading ProgressReader::read(Duration monotonic) const {
 
 std::vector<CollectiveRecord> ProgressReader::collectives() const {
   return word_in(memory_).ledger.read();
+}
+
+std::vector<GroupMembers> ProgressReader::members() const {
+  return word_in(memory_).members.read();
 }
 
 }  // namespace paceline

@@ -15,10 +15,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "paceline/core/clock.h"
 #include "paceline/core/collective_ledger.h"
+#include "paceline/core/group_members.h"
 #include "paceline/core/posix/shared_memory.h"
 #include "paceline/core/record.h"
 
@@ -97,6 +99,7 @@ struct ProgressWord {
   std::atomic<int64_t> collective_start_ns;  // of the last that has begun
   std::atomic<bool> cut_off;                 // the process ends itself: its channel to the agent is gone
   std::array<GroupWord, kGroups> groups;
+  GroupMembersTable members;
   CollectiveLedger ledger;
 };
 
@@ -147,6 +150,11 @@ class Progress {
   /// One more group of all ranks counts its collectives, as the next number: ranks make such groups in the same order.
   /// Of more than ProgressWord::kGroups at once the further ones are signs of progress, but not shown.
   std::shared_ptr<GroupProgress> add_group();
+  /// A group of some ranks of the run, or a further one of all that others need not make in the same order. Its
+  /// collectives are in the ledger and are signs of progress; it is not among the groups that a reading shows, of which
+  /// all ranks have the same. `name`: the same on all its ranks, and no other group's of these ranks. `ranks`:
+  /// in the order of the group.
+  std::shared_ptr<GroupProgress> add_group(std::string_view name, std::vector<int64_t> ranks);
   /// What begins from now on is shown as `collective`, which a user has called and which is made of others; none ends
   /// it.
   void show_collectives_as(Collective collective);
@@ -174,12 +182,16 @@ class Progress {
 /// order in which they were called, or nearly so. Thread-safe; must not outlive its Progress.
 class GroupProgress {
  public:
-  /// `word`: null for a group that is not shown.
-  GroupProgress(Progress& progress, GroupWord* word, int64_t number);
+  /// `word`: null for a group that is not shown. `ranks`: of the run, those of the group; empty for all.
+  GroupProgress(Progress& progress, GroupWord* word, int64_t number, std::vector<int64_t> ranks = {});
   /// The group is gone, and all that it had called has ended: another may take its place.
   ~GroupProgress();
   GroupProgress(const GroupProgress&) = delete;
   GroupProgress& operator=(const GroupProgress&) = delete;
+
+  /// Where a group of some of its ranks counts: of those that are at `places` in this one. `name`: as for
+  /// Progress::add_group().
+  std::shared_ptr<GroupProgress> split(std::string_view name, const std::vector<int64_t>& places) const;
 
   /// This rank calls a collective, which has its number and its record from now on. It does not wait in it yet: where
   /// nothing is carried out before somebody wants it, a rank may call one and then do something else for long.
@@ -199,6 +211,7 @@ class GroupProgress {
   Progress* const progress_;
   GroupWord* const word_;
   const int64_t number_;
+  const std::vector<int64_t> ranks_;
   std::atomic<int64_t> called_ = 0;
   std::atomic<int64_t> begun_here_ = 0;  // of a group that is not shown
   std::atomic<int64_t>* const begun_;
@@ -228,6 +241,8 @@ class ProgressReader {
   ProgressReading read(Duration monotonic) const;
   /// The last collectives, by their order.
   std::vector<CollectiveRecord> collectives() const;
+  /// Of groups of some ranks, which they are.
+  std::vector<GroupMembers> members() const;
 
  private:
   explicit ProgressReader(SharedMemory memory);

@@ -1,6 +1,6 @@
 #include "paceline/core/progress.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -189,6 +189,43 @@ TEST_F(ProgressTest, ACollectiveThatIsMadeOfOthersIsShownAsWhatWasCalled) {
   EXPECT_EQ(read().groups.at(0).oldest, Collective::all_gather);
 }
 
+// Ranks need not make such groups in the same order: the number comes from what they have in common.
+TEST_F(ProgressTest, GroupsOfSomeRanksAreInTheLedgerAndNotAmongThoseThatAllHave) {
+  const auto all = progress_.add_group();
+  const auto pair = progress_.add_group("pipeline", {4, 1});
+  const auto last = pair->split("split_1", {0});
+  const auto of_all = all->split("split_1", {4});
+  clock_.advance(seconds(5));
+  const auto handle = pair->begin_collective({Collective::all_reduce});
+  EXPECT_EQ(read().idle, seconds(0));
+  clock_.advance(seconds(1));
+  pair->end_collective(handle);
+  last->begin_collective({Collective::barrier});
+  EXPECT_EQ(read().groups, (std::vector<GroupReading>{{.group = 1}}));
+  const std::vector<CollectiveRecord> records = reader_.collectives();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].group, number_of_group("pipeline", {1, 4}));
+  EXPECT_EQ(records[0].end_ns - records[0].called_ns, Duration(seconds(1)).count());
+  EXPECT_TRUE(records[1].is_under_way());
+  EXPECT_NE(records[1].group, number_of_group("split_1", {4}));
+  EXPECT_THAT(reader_.members(),
+              ::testing::UnorderedElementsAre(GroupMembers{.group = records[0].group, .ranks = {1, 4}},
+                                              GroupMembers{.group = records[1].group, .ranks = {4}},
+                                              GroupMembers{.group = number_of_group("1/split_1", {4}), .ranks = {4}}));
+}
+
+TEST_F(ProgressTest, OfManyGroupsOfSomeRanksTheLastAreTold) {
+  for (int64_t rank = 0; rank < 300; ++rank) {
+    for (int again = 0; again < 2; ++again) progress_.add_group("one", {rank, 5000});
+  }
+  const std::vector<GroupMembers> members = reader_.members();
+  EXPECT_EQ(members.size(), GroupMembersTable::kGroups);
+  for (const GroupMembers& one : members) {
+    ASSERT_EQ(one.ranks.size(), 1u);  // 5000 is beyond those that are told
+    EXPECT_GE(one.ranks[0], 300 - static_cast<int64_t>(GroupMembersTable::kGroups));
+  }
+}
+
 TEST_F(ProgressTest, TheLedgerHasEveryCollectiveOfEveryGroup) {
   const auto first = progress_.add_group(), second = progress_.add_group();
   progress_.set_step(3);
@@ -323,7 +360,7 @@ TEST(Progress, RefusesMemoryThatIsNoProgressWord) {
   auto zeroes = SharedMemory::create("zeroes", sizeof(ProgressWord)).ValueOrDie();
   const auto other_version = ProgressReader::open(zeroes.descriptor().duplicate().ValueOrDie());
   EXPECT_TRUE(other_version.status().IsInvalid());
-  EXPECT_NE(other_version.status().message().find("wanted 8, got 0"), std::string::npos);
+  EXPECT_NE(other_version.status().message().find("wanted 9, got 0"), std::string::npos);
   auto small = SharedMemory::create("small", 4).ValueOrDie();
   EXPECT_TRUE(ProgressReader::open(small.descriptor().duplicate().ValueOrDie()).status().IsInvalid());
 }

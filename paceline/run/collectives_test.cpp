@@ -15,6 +15,7 @@ using ::testing::HasSubstr;
 
 KeptCollectives some_of(int64_t rank) {
   KeptCollectives kept{.rank = rank, .world_size = 2, .has_ended = rank == 1, .reading = {}};
+  kept.reading.groups = {{.group = 2, .ranks = {1}}};
   kept.reading.taken_ns = 1'790'000'000'000'002'000;
   for (int64_t i = 0; i < 9; ++i) {
     kept.reading.records.push_back({.position = i,
@@ -37,6 +38,7 @@ void expect_same(const KeptCollectives& got, const KeptCollectives& wanted) {
   EXPECT_EQ(got.world_size, wanted.world_size);
   EXPECT_EQ(got.has_ended, wanted.has_ended);
   EXPECT_EQ(got.reading.taken_ns, wanted.reading.taken_ns);
+  EXPECT_EQ(got.reading.groups, wanted.reading.groups);
   EXPECT_EQ(got.reading.records, wanted.reading.records);
 }
 
@@ -57,6 +59,8 @@ TEST(Collectives, TheStatesAreThoseOfTheFlightRecorder) {
   EXPECT_TRUE(failed["time_discovered_completed_ns"].is_null());
   EXPECT_EQ(failed["retired"], true);
   EXPECT_EQ(recording["entries"][7]["time_discovered_started_ns"], nullptr);
+  EXPECT_EQ(recording["pg_config"]["1"]["ranks"], "[0,1]");
+  EXPECT_EQ(recording["pg_config"]["2"]["ranks"], "[1]");
   const Json& status = recording["pg_status"]["2"];  // numbers 1 to 4, of which the third has failed
   EXPECT_EQ(status["last_enqueued_collective"], 4);
   EXPECT_EQ(status["last_started_collective"], 3);

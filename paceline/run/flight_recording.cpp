@@ -6,7 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
+#include <iterator>
 #include <map>
+#include <numeric>
+#include <string>
+#include <vector>
 
 #include "paceline/core/pickle.h"
 #include "paceline/run/collectives.h"
@@ -88,8 +93,8 @@ class RecordingWriter {
     field("world_size", kept.world_size);
     field("time_taken_ns", kept.reading.taken_ns);
     truth("ended", kept.has_ended);
-    std::string ranks = "[";
-    for (int64_t rank = 0; rank < kept.world_size; ++rank) ranks += (rank == 0 ? "" : ", ") + std::to_string(rank);
+    std::vector<int64_t> all(static_cast<size_t>(kept.world_size));
+    std::iota(all.begin(), all.end(), 0);
     std::map<int64_t, Status> groups;
     for (const CollectiveRecord& record : kept.reading.records) note(groups[record.group], record);
     out_.text("pg_config");
@@ -98,8 +103,10 @@ class RecordingWriter {
       out_.text(std::to_string(group));
       out_.begin_dict();
       field("name", std::to_string(group));
-      field("desc", "group of all ranks");
-      field("ranks", ranks + "]");
+      const std::vector<int64_t>* const ranks = kept.reading.ranks_of(group);
+      field("desc", description_of(ranks));
+      field("ranks", Json(ranks == nullptr ? all : *ranks).dump());
+      truth("of_all", ranks == nullptr);
       out_.end_dict();
     }
     out_.end_dict();
@@ -116,7 +123,7 @@ class RecordingWriter {
     out_.end_dict();
     out_.text("entries");
     out_.begin_list();
-    for (const CollectiveRecord& record : kept.reading.records) entry(record, kept.world_size);
+    for (const CollectiveRecord& record : kept.reading.records) entry(record, kept);
     out_.end_list();
     out_.end_dict();
     return out_.finish();
@@ -130,6 +137,10 @@ class RecordingWriter {
     status.called = std::max(status.called, record.number);
     if (!record.is_only_called()) status.started = std::max(status.started, record.number);
     if (is_completed(record)) status.completed = std::max(status.completed, record.number);
+  }
+  // `ranks`: null for all.
+  static const char* description_of(const std::vector<int64_t>* ranks) {
+    return ranks == nullptr ? "group of all ranks" : "group of some ranks";
   }
   static bool is_completed(const CollectiveRecord& record) { return record.has_ended() && !record.has_failed; }
   static const char* state_of(const CollectiveRecord& record) {
@@ -171,17 +182,17 @@ class RecordingWriter {
     out_.end_list();
   }
 
-  void entry(const CollectiveRecord& record, int64_t world_size) {
-    const std::string group = std::to_string(record.group);
-    const Elements elements = elements_of(record.call, world_size);
+  void entry(const CollectiveRecord& record, const KeptCollectives& kept) {
+    const std::vector<int64_t>* const ranks = kept.reading.ranks_of(record.group);
+    const Elements elements = elements_of(record.call, ranks == nullptr ? kept.world_size : std::ssize(*ranks));
     const bool has_any = record.call.collective != Collective::barrier;
     out_.begin_dict();
     field("record_id", record.position);
     field("pg_id", record.group);
     out_.text("process_group");
     out_.begin_list();
-    out_.text(group);
-    out_.text("group of all ranks");
+    out_.text(std::to_string(record.group));
+    out_.text(description_of(ranks));
     out_.end_list();
     field("collective_seq_id", record.number);
     field("p2p_seq_id", int64_t{0});
@@ -267,15 +278,21 @@ std::string encode_flight_recording(const KeptCollectives& kept) {
 arrow::Result<KeptCollectives> decode_flight_recording(std::string_view bytes) {
   ARROW_ASSIGN_OR_RAISE(const Json recording, decode_pickle(bytes));
   try {
-    KeptCollectives kept{.rank = recording.at("rank").get<int64_t>(),
-                         .world_size = recording.at("world_size").get<int64_t>(),
-                         .has_ended = recording.at("ended").get<bool>(),
-                         .reading = {.taken_ns = recording.at("time_taken_ns").get<int64_t>(), .records = {}}};
+    KeptCollectives kept{
+        .rank = recording.at("rank").get<int64_t>(),
+        .world_size = recording.at("world_size").get<int64_t>(),
+        .has_ended = recording.at("ended").get<bool>(),
+        .reading = {.taken_ns = recording.at("time_taken_ns").get<int64_t>(), .groups = {}, .records = {}}};
+    for (const Json& group : recording.at("pg_config")) {
+      if (group.value("of_all", true)) continue;
+      kept.reading.groups.push_back({.group = std::stoll(group.at("name").get<std::string>()),
+                                     .ranks = Json::parse(group.at("ranks").get<std::string>())});
+    }
     for (const Json& entry : recording.at("entries")) {
       ARROW_ASSIGN_OR_RAISE(kept.reading.records.emplace_back(), record_in(entry));
     }
     return kept;
-  } catch (const Json::exception& problem) {
+  } catch (const std::exception& problem) {
     return arrow::Status::Invalid("no flight recording of Paceline's: ", problem.what());
   }
 }

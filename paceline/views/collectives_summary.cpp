@@ -27,12 +27,14 @@ double quantile(const std::vector<double>& sorted, double part) {
 }
 
 CollectiveOfRank of_rank(const run::KeptCollectives& rank, const CollectiveRecord& record) {
+  const std::vector<int64_t>* const group_ranks = rank.reading.ranks_of(record.group);
   const int64_t end_ns = record.has_ended() ? record.end_ns : rank.reading.taken_ns;
   return {.rank = rank.rank,
           .ended = rank.has_ended,
           .collective = paceline::to_string(record.call.collective),
           .number = record.number,
           .group = record.group,
+          .group_ranks = group_ranks == nullptr ? std::vector<int64_t>() : *group_ranks,
           .type = paceline::to_string(record.call.type),
           .bytes = record.call.bytes,
           .step = record.step,

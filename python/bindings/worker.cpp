@@ -50,12 +50,14 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c1
                                  .timeout = timeout,
                                  .interfaces = interfaces,
                                  .address = kLoopback,
-                                 .progress = counted ? progress : nullptr});
+                                 .progress = progress,
+                                 .is_named_later = !counted});
 }
 
 c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank,
                                                      int64_t world_size, std::chrono::milliseconds timeout,
                                                      const std::vector<std::string>& interfaces, bool counted,
+                                                     const std::string& name, const std::vector<int64_t>& ranks,
                                                      const std::string& node) {
   return comm::make_shared_memory(store, {.rank = rank,
                                           .world_size = world_size,
@@ -63,7 +65,9 @@ c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c1
                                           .interfaces = interfaces,
                                           .address = progress != nullptr ? kLoopback : "",
                                           .node = node,
-                                          .progress = counted ? progress : nullptr});
+                                          .progress = counted || !ranks.empty() ? progress : nullptr,
+                                          .name = name,
+                                          .ranks = counted ? std::vector<int64_t>() : ranks});
 }
 
 // Of one thread at one place: its name and number, functions with file and line, the outermost first, and bytes.
@@ -225,15 +229,16 @@ void bind_worker(py::module_& module) {
         train::run_worker(worker);
       },
       py::arg("program"), "Never returns: the process ends with its work.");
-  module.def("make_gloo", &make_gloo, py::arg("store"), py::arg("rank"), py::arg("world_size"), py::arg("timeout"),
-             py::arg("interfaces"), py::arg("counted"), py::call_guard<py::gil_scoped_release>(),
-             "A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks.");
-  module.def("make_shared_memory", &make_shared_memory, py::arg("store"), py::arg("rank"), py::arg("world_size"),
-             py::arg("timeout"), py::arg("interfaces"), py::arg("counted"), py::arg("node") = "",
-             py::call_guard<py::gil_scoped_release>(),
-             "The backend \"paceline\"; `counted`: it is the one of all ranks. Ranks that give other names of a `node` "
-             "are taken "
-             "for ranks of other machines.");
+  module.def(
+      "make_gloo", &make_gloo, py::arg("store"), py::arg("rank"), py::arg("world_size"), py::arg("timeout"),
+      py::arg("interfaces"), py::arg("counted"), py::call_guard<py::gil_scoped_release>(),
+      "A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks, else its options say which it is.");
+  module.def(
+      "make_shared_memory", &make_shared_memory, py::arg("store"), py::arg("rank"), py::arg("world_size"),
+      py::arg("timeout"), py::arg("interfaces"), py::arg("counted"), py::arg("name") = "",
+      py::arg("ranks") = std::vector<int64_t>(), py::arg("node") = "", py::call_guard<py::gil_scoped_release>(),
+      "The backend \"paceline\"; `counted`: it is the one of all ranks, else `name` and `ranks` are what it is counted "
+      "as. Ranks that give other names of a `node` are taken for ranks of other machines.");
   module.def(
       "stop_callbacks", &comm::stop_callbacks, py::arg("most"), py::call_guard<py::gil_scoped_release>(),
       "Before the interpreter ends: waits for callbacks of futures that other threads call, and lets none begin.");

@@ -49,7 +49,14 @@ def _make(options):
     interfaces = list(filter(None, os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")))
     size = options.group_size
     return native.make_shared_memory(
-        options.store, options.group_rank, size, options.timeout, interfaces, counted=counts(size)
+        options.store,
+        options.group_rank,
+        size,
+        options.timeout,
+        interfaces,
+        counted=counts(size),
+        name=options.group_id,
+        ranks=options.global_ranks_in_group,
     )
 
 

@@ -15,8 +15,8 @@ from paceline.train import FailureConfig, ScalingConfig
 from paceline.train.torch import TorchConfig, TorchTrainer
 
 
-def fit(loop, settings, backend):
-    return TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=2), run_config=settings,
+def fit(loop, settings, backend, workers=2):
+    return TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=workers), run_config=settings,
                         torch_config=TorchConfig(backend=backend)).fit()
 
 
@@ -143,3 +143,27 @@ def test_what_matches_is_a_database(run_config, backend, tmp_path):
     assert [one.collective_name for one in database.collectives] == [
         "gloo:" + kind for kind in ("all_reduce", "broadcast", "all_gather", "all_gather", "reduce", "barrier")]
     assert all(one.pass_check for one in database.collectives)
+
+
+def test_groups_of_some_ranks_are_matched_by_their_ranks(run_config, backend, tmp_path):
+    def loop():
+        values = torch.ones(64)
+        first, last, everyone = dist.new_group([0, 2]), dist.new_group([1, 2]), dist.new_group([0, 1, 2])
+        for group in (last, first):  # rank 2 is in both
+            if dist.get_rank(group) >= 0:
+                dist.all_reduce(values, group=group)
+        dist.broadcast(values, 0, group=everyone)
+        dist.barrier()
+
+    settings = run_config(name="some")
+    fit(loop, settings, backend, workers=3)
+    found = analysis(folder_of(settings, "some"), "-o", str(tmp_path / "database"))
+    assert "mismatch" not in found.lower() and "Not all ranks" not in found, found
+    with open(tmp_path / "database", "rb") as file:
+        _, database = pickle.load(file)
+    assert sorted((one.collective_name, len(one.type_of_mismatch or ())) for one in database.collectives) == [
+        ("gloo:all_reduce", 0), ("gloo:all_reduce", 0), ("gloo:barrier", 0), ("gloo:broadcast", 0)]
+    members = {}
+    for one in database.memberships:
+        members.setdefault(one.group_id, []).append(one.global_rank)
+    assert sorted(members.values()) == [[0, 1, 2], [0, 1, 2], [0, 2], [1, 2]]

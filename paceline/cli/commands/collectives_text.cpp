@@ -5,6 +5,7 @@
 
 #include "paceline/cli/table.h"
 #include "paceline/core/bytes_text.h"
+#include "paceline/policy/failure_text.h"
 
 namespace paceline::cli {
 
@@ -32,7 +33,11 @@ std::string share_text(double share) {
 // "all_reduce 12 (4.0 MiB of float32)".
 std::string name_of(const CollectiveOfRank& one) {
   std::string name = one.collective + " " + std::to_string(one.number);
-  if (one.group > 1) name += " of group " + std::to_string(one.group);
+  if (!one.group_ranks.empty()) {
+    name += " of " + policy::ranks_text(one.group_ranks);
+  } else if (one.group > 1) {
+    name += " of group " + std::to_string(one.group);
+  }
   if (one.bytes > 0) name += " (" + bytes_text(one.bytes) + (one.type.empty() ? "" : " of " + one.type) + ")";
   return name;
 }
@@ -59,8 +64,8 @@ std::string failed_text(const CollectiveOfRank& first) {
 
 std::string to_text(const CollectivesSummary& summary, size_t columns) {
   if (summary.ranks == 0) {
-    return "no collectives: the run's workers have noted none, or none has ended yet. Those of NCCL, and of groups "
-           "that a train loop makes itself, are not noted\n";
+    return "no collectives: the run's workers have noted none, or none has ended yet. Those of NCCL are not "
+           "noted\n";
   }
   std::string text = "attempt " + std::to_string(summary.attempt) + ", the last collectives of " +
                      std::to_string(summary.ranks) + " of " + std::to_string(summary.world_size) + " ranks, in " +

@@ -54,6 +54,14 @@ TEST(CollectivesSummary, HasTimesBandwidthAndSharePerKindAndSize) {
   EXPECT_THAT(text, HasSubstr("1.0 MiB"));
 }
 
+TEST(CollectivesSummary, NamesTheRanksOfAGroupOfSome) {
+  run::KeptCollectives rank = rank_with(2, {all_reduce(12, 0, 0)});
+  rank.reading.records[0].group = 77;
+  rank.reading.groups = {{.group = 77, .ranks = {0, 2}}};
+  EXPECT_THAT(to_text(summary_of("/run", {{1}, {rank}}), 0),
+              HasSubstr("rank 2 is in all_reduce 12 of ranks 0, 2 (1.0 MiB of float32)"));
+}
+
 TEST(CollectivesSummary, NamesWhatIsUnderWay) {
   const CollectivesSummary summary = summary_of("/run", {{1}, {rank_with(1, {all_reduce(12, 0, 0)})}});
   EXPECT_TRUE(summary.kinds.empty());

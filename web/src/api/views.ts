@@ -288,6 +288,8 @@ export interface CollectiveOfRank {
   collective: string;
   number: number;
   group: number;
+  /** Empty: all. */
+  group_ranks: number[];
   type: string;
   bytes: number;
   step: number;

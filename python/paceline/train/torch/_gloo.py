@@ -13,8 +13,7 @@ _Original = distributed_c10d.ProcessGroupGloo
 
 
 def counts(size):
-    """Whether a new group's collectives are counted: they are compared between all ranks, so that they are of the one group
-    that all have."""
+    """Whether a new group's collectives are compared between all ranks: those of the one group that all have are."""
     try:
         return not dist.is_initialized() and size == native.get_context().get_world_size()
     except native.UsageError:  # a program without a trainer

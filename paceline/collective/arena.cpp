@@ -218,8 +218,8 @@ arrow::Status Arena::check_left(uint64_t bytes, uint64_t done) {
   if (left.bytes >= wanted) return arrow::Status::OK();
   return arrow::Status::OutOfMemory("a tensor for collectives does not fit: wanted ",
                                     bytes_text(static_cast<int64_t>(bytes)), " of shared memory, got ",
-                                    bytes_text(static_cast<int64_t>(done) + left.bytes), ", which is what ",
-                                    left.owner, " has left");
+                                    bytes_text(static_cast<int64_t>(done) + left.bytes), ", which is what ", left.owner,
+                                    " has left");
 }
 
 // Pages for a block, or an error; then it may have some of them.

@@ -84,8 +84,8 @@ class Arena final : public ArenaView {
 
   const HomeProcess home_;
   std::mutex mutex_;
-  Gaps free_;                           // without pages
-  Gaps kept_;                           // with pages
+  Gaps free_;                          // without pages
+  Gaps kept_;                          // with pages
   std::map<uint64_t, uint64_t> used_;  // offset and bytes
 };
 

@@ -13,8 +13,8 @@ class Gaps {
  public:
   /// A range that nobody has any more. It overlaps no other.
   void add(uint64_t offset, uint64_t bytes);
-  /// The beginning of the smallest gap that has `bytes`, of equal ones the first; what it has beyond stays. Nothing when
-  /// there is none.
+  /// The beginning of the smallest gap that has `bytes`, of equal ones the first; what it has beyond stays. Nothing
+  /// when there is none.
   std::optional<uint64_t> take(uint64_t bytes);
   /// All of them, by offset; there are none afterwards.
   std::map<uint64_t, uint64_t> take_all();

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "paceline/collective/operation.h"
 #include "paceline/collective/peers.h"
+#include "paceline/collective/request.h"
 
 namespace paceline::collective {
 

@@ -25,9 +25,9 @@
 #include <vector>
 
 #include "paceline/collective/mail.h"
-#include "paceline/collective/operation.h"
 #include "paceline/collective/patience.h"
 #include "paceline/collective/peers.h"
+#include "paceline/collective/request.h"
 #include "paceline/core/posix/forks.h"
 
 namespace paceline::collective {

@@ -30,16 +30,9 @@ std::pair<sockaddr_un, socklen_t> abstract_address(const std::string& name) {
   return {address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
 }
 
-bool is_lack_of_descriptors(int error) {
-  return error == EMFILE || error == ENFILE;
-}
-
-// OK when one can be opened now.
+// OK when a descriptor can be opened now.
 arrow::Status make_room(int error, const std::string& what) {
-  const arrow::Status room =
-      error == EMFILE ? reserve_descriptors(1)
-                      : arrow::Status::IOError(
-                            "all files that this machine may have open are; raise its limit (sysctl fs.file-max)");
+  const arrow::Status room = make_room_for_descriptor(error);
   return room.ok() ? room : arrow::Status::CapacityError(what, ": ", room.message());
 }
 

@@ -58,6 +58,9 @@ struct BackendSettings {
   std::shared_ptr<BackendLife> life;
 };
 
+/// Those that the environment variable GLOO_SOCKET_IFNAME names, as for PyTorch's own groups.
+std::vector<std::string> named_interfaces();
+
 /// The address, in numbers, at which a rank with these settings waits for others, as Gloo chooses it. ConfigError where
 /// an interface has none.
 std::string listening_address(const BackendSettings& settings);

@@ -193,16 +193,10 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   const std::shared_ptr<BackendLife> life_;  // null: nobody asks
 };
 
-// Between machines the user may name interfaces, as for PyTorch's own groups.
+// Between machines the user may name them.
 std::vector<std::string> interfaces_for(const BackendSettings& settings) {
   if (!settings.interfaces.empty() || settings.address == kLoopback) return settings.interfaces;
-  const char* const named = std::getenv("GLOO_SOCKET_IFNAME");
-  std::istringstream list(named == nullptr ? "" : named);
-  std::vector<std::string> interfaces;
-  for (std::string interface; std::getline(list, interface, ',');) {
-    if (!interface.empty()) interfaces.push_back(interface);
-  }
-  return interfaces;
+  return named_interfaces();
 }
 
 std::vector<std::shared_ptr<::gloo::transport::Device>> devices_for(const BackendSettings& settings) {
@@ -226,6 +220,16 @@ ConnectedBackend connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, cons
 }
 
 }  // namespace
+
+std::vector<std::string> named_interfaces() {
+  const char* const named = std::getenv("GLOO_SOCKET_IFNAME");
+  std::istringstream list(named == nullptr ? "" : named);
+  std::vector<std::string> interfaces;
+  for (std::string interface; std::getline(list, interface, ',');) {
+    if (!interface.empty()) interfaces.push_back(interface);
+  }
+  return interfaces;
+}
 
 // The interface's, or that of the name by which the others know this machine, or of its own name; loopback for want of
 // these.

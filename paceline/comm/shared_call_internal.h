@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "paceline/collective/arena.h"
-#include "paceline/collective/operation.h"
+#include "paceline/collective/request.h"
 
 namespace c10d {
 struct ReduceOp;

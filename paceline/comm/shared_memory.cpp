@@ -14,7 +14,7 @@
 #include "paceline/collective/group.h"
 #include "paceline/comm/backend_internal.h"
 #include "paceline/comm/failure_internal.h"
-#include "paceline/comm/hierarchical_internal.h"
+#include "paceline/comm/nodes/hierarchical_internal.h"
 #include "paceline/comm/shared_call_internal.h"
 #include "paceline/comm/shared_work_internal.h"
 #include "paceline/core/error.h"

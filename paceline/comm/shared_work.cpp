@@ -12,7 +12,8 @@ namespace paceline::comm {
 namespace {
 
 // What `requests`, which c10d has as one work, are together.
-CollectiveCall call_of(Collective collective, const std::vector<collective::Request>& requests, int world_size) {
+CollectiveCall call_of_requests(Collective collective, const std::vector<collective::Request>& requests,
+                                int world_size) {
   using collective::Kind;
   CollectiveCall call{.collective = collective};
   if (collective == Collective::barrier || requests.empty()) return call;
@@ -56,7 +57,7 @@ class SharedWork final : public c10d::Work {
     state_->progress = progress;
     uint64_t number = state_->of.number;
     if (progress != nullptr) {
-      state_->handle = progress->call_collective(call_of(state_->of.collective, requests, group_->size()));
+      state_->handle = progress->call_collective(call_of_requests(state_->of.collective, requests, group_->size()));
       number = static_cast<uint64_t>(state_->handle.number);
     }
     for (collective::Request& request : requests) {

@@ -29,7 +29,7 @@ c10::intrusive_ptr<c10d::Backend> make(const Backend& backend, const c10::intrus
                               .world_size = options.world_size,
                               .timeout = options.timeout,
                               .address = options.address,
-                              .interfaces = options.interfaces,
+                              .interfaces = named_interfaces(),
                               .node = options.node,
                               .progress = progress_of(options),
                               .later_progress = options.is_named_later ? options.progress : nullptr,

@@ -25,9 +25,8 @@ struct BackendOptions {
   int64_t rank = 0;
   int64_t world_size = 1;
   std::chrono::milliseconds timeout{};
-  /// Network interfaces that Gloo connects by between machines; empty: `address` says.
-  std::vector<std::string> interfaces;
-  /// Where the other ranks reach this one; "": the address of the machine's name, as PyTorch's own groups have it.
+  /// Where the other ranks reach this one, unless GLOO_SOCKET_IFNAME names interfaces; "": the address of the machine's
+  /// name, as PyTorch's own groups have it.
   std::string address;
   /// Ranks of other names are taken for ranks of other machines, also where they could share memory: for tests.
   std::string node;

@@ -44,11 +44,10 @@ Progress* progress = nullptr;
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank,
                                                      int64_t world_size, std::chrono::milliseconds timeout,
-                                                     const std::vector<std::string>& interfaces, bool counted) {
+                                                     bool counted) {
   return comm::make_gloo(store, {.rank = rank,
                                  .world_size = world_size,
                                  .timeout = timeout,
-                                 .interfaces = interfaces,
                                  .address = kLoopback,
                                  .progress = progress,
                                  .is_named_later = !counted});
@@ -56,13 +55,11 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c1
 
 c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank,
                                                      int64_t world_size, std::chrono::milliseconds timeout,
-                                                     const std::vector<std::string>& interfaces, bool counted,
-                                                     const std::string& name, const std::vector<int64_t>& ranks,
-                                                     const std::string& node) {
+                                                     bool counted, const std::string& name,
+                                                     const std::vector<int64_t>& ranks, const std::string& node) {
   return comm::make_shared_memory(store, {.rank = rank,
                                           .world_size = world_size,
                                           .timeout = timeout,
-                                          .interfaces = interfaces,
                                           .address = progress != nullptr ? kLoopback : "",
                                           .node = node,
                                           .progress = counted || !ranks.empty() ? progress : nullptr,
@@ -231,12 +228,12 @@ void bind_worker(py::module_& module) {
       py::arg("program"), "Never returns: the process ends with its work.");
   module.def(
       "make_gloo", &make_gloo, py::arg("store"), py::arg("rank"), py::arg("world_size"), py::arg("timeout"),
-      py::arg("interfaces"), py::arg("counted"), py::call_guard<py::gil_scoped_release>(),
+      py::arg("counted"), py::call_guard<py::gil_scoped_release>(),
       "A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks, else its options say which it is.");
   module.def(
       "make_shared_memory", &make_shared_memory, py::arg("store"), py::arg("rank"), py::arg("world_size"),
-      py::arg("timeout"), py::arg("interfaces"), py::arg("counted"), py::arg("name") = "",
-      py::arg("ranks") = std::vector<int64_t>(), py::arg("node") = "", py::call_guard<py::gil_scoped_release>(),
+      py::arg("timeout"), py::arg("counted"), py::arg("name") = "", py::arg("ranks") = std::vector<int64_t>(),
+      py::arg("node") = "", py::call_guard<py::gil_scoped_release>(),
       "The backend \"paceline\"; `counted`: it is the one of all ranks, else `name` and `ranks` are what it is counted "
       "as. Ranks that give other names of a `node` are taken for ranks of other machines.");
   module.def(

@@ -14,7 +14,6 @@ in workers.
 
 import atexit
 import datetime
-import os
 import sys
 
 import torch.distributed as dist
@@ -46,14 +45,12 @@ def lost_ranks(error: BaseException) -> list[int]:
 
 
 def _make(options):
-    interfaces = list(filter(None, os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")))
     size = options.group_size
     return native.make_shared_memory(
         options.store,
         options.group_rank,
         size,
         options.timeout,
-        interfaces,
         counted=counts(size),
         name=options.group_id,
         ranks=options.global_ranks_in_group,

@@ -453,7 +453,7 @@ def meet_on_two_nodes():
     def make(options):
         node = str((options.global_ranks_in_group or range(WORLD))[options.group_rank] // 2)
         return native.make_shared_memory(
-            options.store, options.group_rank, options.group_size, options.timeout, [], counted=False, node=node
+            options.store, options.group_rank, options.group_size, options.timeout, counted=False, node=node
         )
 
     rank, store = dist.get_rank(), dist.PrefixStore("on_two_nodes", dist.distributed_c10d._get_default_store())

@@ -1,6 +1,7 @@
 #include "paceline/core/posix/descriptor_limit.h"
 
 #include <sys/resource.h>
+#include <cerrno>
 
 #include <algorithm>
 #include <filesystem>
@@ -26,6 +27,15 @@ arrow::Status reserve_descriptors(int64_t more) {
   limit.rlim_cur = std::min(limit.rlim_max, 2 * wanted);  // not at every call
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return errno_status("raising the limit of open files");
   return arrow::Status::OK();
+}
+
+bool is_lack_of_descriptors(int error) {
+  return error == EMFILE || error == ENFILE;
+}
+
+arrow::Status make_room_for_descriptor(int error) {
+  if (error == EMFILE) return reserve_descriptors(1);
+  return arrow::Status::IOError("all files that this machine may have open are; raise its limit (sysctl fs.file-max)");
 }
 
 void raise_descriptor_limit() {

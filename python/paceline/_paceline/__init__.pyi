@@ -425,11 +425,11 @@ def is_driver() -> bool:
     ...
 def limited_plan(plan: DataPlan, rows: typing.SupportsInt | typing.SupportsIndex) -> DataPlan:
     ...
-def make_gloo(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, interfaces: collections.abc.Sequence[str], counted: bool) -> torch.distributed.distributed_c10d.ProcessGroupGloo:
+def make_gloo(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, counted: bool) -> torch.distributed.distributed_c10d.ProcessGroupGloo:
     """
     A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks, else its options say which it is.
     """
-def make_shared_memory(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, interfaces: collections.abc.Sequence[str], counted: bool, name: str = '', ranks: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], node: str = '') -> torch._C._distributed_c10d.Backend:
+def make_shared_memory(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, counted: bool, name: str = '', ranks: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], node: str = '') -> torch._C._distributed_c10d.Backend:
     """
     The backend "paceline"; `counted`: it is the one of all ranks, else `name` and `ranks` are what it is counted as. Ranks that give other names of a `node` are taken for ranks of other machines.
     """

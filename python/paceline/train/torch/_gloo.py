@@ -2,7 +2,6 @@
 end when the run is stopped (paceline/comm/torch_distributed.h)."""
 
 import datetime
-import os
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
@@ -26,8 +25,7 @@ class _Watched(type):
     def __call__(cls, store, rank, size, timeout=distributed_c10d.default_pg_timeout):
         if not isinstance(timeout, datetime.timedelta):  # Options, of programs that choose their own devices
             return _Original(store, rank, size, timeout)
-        interfaces = list(filter(None, os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")))
-        return native.make_gloo(store, rank, size, timeout, interfaces, counted=counts(size))
+        return native.make_gloo(store, rank, size, timeout, counted=counts(size))
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, _Original)

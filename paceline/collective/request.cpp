@@ -1,4 +1,4 @@
-#include "paceline/collective/operation.h"
+#include "paceline/collective/request.h"
 
 #include <algorithm>
 #include <functional>

@@ -20,7 +20,7 @@
 
 #include "paceline/collective/board.h"
 #include "paceline/collective/meeting.h"
-#include "paceline/comm/first_failure_internal.h"
+#include "paceline/comm/nodes/first_failure_internal.h"
 #include "paceline/core/posix/descriptor.h"
 
 namespace paceline::comm {

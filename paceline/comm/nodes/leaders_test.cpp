@@ -1,4 +1,4 @@
-#include "paceline/comm/leaders_internal.h"
+#include "paceline/comm/nodes/leaders_internal.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

@@ -11,7 +11,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "paceline/comm/nodes_fixture.h"
+#include "paceline/comm/nodes/nodes_fixture.h"
 #include "paceline/core/peer_lost.h"
 #include "paceline/testing/group_conformance.h"
 #include "paceline/testing/in_fork.h"

@@ -28,7 +28,7 @@
 
 #include "paceline/collective/group.h"
 #include "paceline/comm/backend_internal.h"
-#include "paceline/comm/leaders_internal.h"
+#include "paceline/comm/nodes/leaders_internal.h"
 
 namespace c10d {
 class Work;

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "paceline/comm/reducing_internal.h"
-#include "paceline/comm/relay_internal.h"
+#include "paceline/comm/nodes/reducing_internal.h"
+#include "paceline/comm/nodes/relay_internal.h"
 
 namespace paceline::comm {
 

@@ -3,7 +3,7 @@
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <utility>
 
-#include "paceline/comm/reducing_internal.h"
+#include "paceline/comm/nodes/reducing_internal.h"
 
 namespace paceline::comm {
 

@@ -5,7 +5,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "paceline/comm/nodes_fixture.h"
+#include "paceline/comm/nodes/nodes_fixture.h"
 #include "paceline/testing/group_conformance.h"
 
 namespace paceline::comm {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "paceline/comm/failure_internal.h"
-#include "paceline/comm/relay_internal.h"
+#include "paceline/comm/nodes/relay_internal.h"
 #include "paceline/comm/shared_call_internal.h"
 
 namespace c10d {

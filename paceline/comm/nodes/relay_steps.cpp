@@ -1,4 +1,4 @@
-#include "paceline/comm/relay_steps_internal.h"
+#include "paceline/comm/nodes/relay_steps_internal.h"
 
 #include <algorithm>
 #include <iterator>

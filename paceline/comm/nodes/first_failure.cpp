@@ -3,7 +3,7 @@
 
 #include "paceline/collective/peers.h"
 #include "paceline/comm/failure_internal.h"
-#include "paceline/comm/first_failure_internal.h"
+#include "paceline/comm/nodes/first_failure_internal.h"
 #include "paceline/core/error.h"
 #include "paceline/core/peer_lost.h"
 

@@ -6,7 +6,7 @@
 
 #include "paceline/comm/callback_threads_internal.h"
 #include "paceline/comm/failure_internal.h"
-#include "paceline/comm/relay_internal.h"
+#include "paceline/comm/nodes/relay_internal.h"
 #include "paceline/core/error.h"
 #include "paceline/core/posix/thread.h"
 

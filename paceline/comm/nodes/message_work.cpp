@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "paceline/comm/callback_threads_internal.h"
-#include "paceline/comm/message_work_internal.h"
+#include "paceline/comm/nodes/message_work_internal.h"
 #include "paceline/comm/shared_work_internal.h"
 #include "paceline/core/error.h"
 

@@ -5,7 +5,7 @@
 
 #include "paceline/comm/callback_threads_internal.h"
 #include "paceline/comm/failure_internal.h"
-#include "paceline/comm/relay_internal.h"
+#include "paceline/comm/nodes/relay_internal.h"
 #include "paceline/core/error.h"
 #include "paceline/core/peer_lost.h"
 

@@ -48,6 +48,11 @@ TEST(Arena, TakesAPartOfALimitedAddressSpace) {
   EXPECT_LE(heap_bytes(64), kLimit / 64 / 8);
 }
 
+TEST(Arena, RaisesTheLimitOfDescriptors) {
+  const LimitedResource limited(RLIMIT_NOFILE, 3);
+  EXPECT_TRUE(Arena::create(1 << 20).ok());
+}
+
 TEST(Arena, AForkReadsItsParentsBlocksAndWritesToItsOwnPages) {
   const auto arena = Arena::create(1 << 20).ValueOrDie();
   auto* const values = static_cast<int*>(arena->allocate(1 << 16).ValueOrDie());

@@ -101,6 +101,7 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   WorkPointer allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
     at::Tensor& input = only("all_gather", inputs);
+    if (has_sizes_of_their_own(outputs)) return gather_parts(outputs.front(), input, options);
     return gather_lists(c10d::OpType::ALLGATHER, Kind::all_gather, outputs, input, -1, options.timeout);
   }
   WorkPointer gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
@@ -248,6 +249,26 @@ class SharedMemoryBackend final : public c10d::Backend {
 
  private:
   // A reduction to each rank.
+  WorkPointer gather_parts(const Tensors& parts, const at::Tensor& input, const c10d::AllgatherOptions& options) {
+    check_parts_of_ranks("all_gather", parts, input, getRank(), getSize());
+    settle({input});
+    SharedCall call;
+    std::vector<Request> requests;
+    for (int rank = 0; rank < getSize(); ++rank) {
+      at::Tensor part = parts[static_cast<size_t>(rank)];
+      Request request = request_of(Kind::broadcast, part, patience(options.timeout));
+      request.root = rank;
+      if (rank == getRank()) {
+        const at::Tensor values = call.given(input);
+        call.results(part.detach(), values.view(part.sizes()));
+        request.input = values.const_data_ptr();
+      } else {
+        request.outputs = {call.filled(part).mutable_data_ptr()};
+      }
+      requests.push_back(std::move(request));
+    }
+    return begin(c10d::OpType::ALLGATHER, Collective::all_gather, std::move(call), std::move(requests), parts);
+  }
   WorkPointer reduce_parts(Tensors& outputs, const Tensors& parts, const c10d::ReduceScatterOptions& options) {
     at::Tensor& output = outputs.front();
     check_parts_of_ranks("reduce_scatter", parts, output, getRank(), getSize());

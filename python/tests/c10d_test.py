@@ -172,6 +172,10 @@ def parts_may_have_sizes_of_their_own(rank, group):
     mine = torch.empty(rank)
     dist.reduce_scatter(mine, given)
     assert mine.tolist() == [WORLD * (value + 1.0) for value in range(rank)]
+    if dist.get_backend() == "paceline":  # Gloo refuses them
+        every = [torch.empty(2, size) for size in range(WORLD)]
+        dist.all_gather(every, torch.full((2, rank), float(rank)))
+        assert [part.tolist() for part in every] == [[[float(size)] * size] * 2 for size in range(WORLD)]
     rows = [1 + (rank + to) % WORLD for to in range(WORLD)]
     sent = torch.cat([torch.full((count, 2), float(rank * 10 + to)) for to, count in enumerate(rows)])
     taken = [1 + (source + rank) % WORLD for source in range(WORLD)]

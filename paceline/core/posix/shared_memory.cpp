@@ -4,6 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+
+#include "paceline/core/posix/descriptor_limit.h"
+
 namespace paceline {
 
 SharedMemory::SharedMemory(Descriptor descriptor, std::byte* data, size_t size)
@@ -28,6 +32,10 @@ SharedMemory::~SharedMemory() {
 
 arrow::Result<SharedMemory> SharedMemory::create(const std::string& name, size_t bytes) {
   Descriptor descriptor(::memfd_create(name.c_str(), MFD_CLOEXEC));
+  if (!descriptor && is_lack_of_descriptors(errno)) {
+    ARROW_RETURN_NOT_OK(make_room_for_descriptor(errno));
+    descriptor = Descriptor(::memfd_create(name.c_str(), MFD_CLOEXEC));
+  }
   if (!descriptor) return errno_status("creating shared memory");
   if (::ftruncate(descriptor.get(), static_cast<off_t>(bytes)) != 0) return errno_status("sizing shared memory");
   return open(std::move(descriptor), bytes);

@@ -2,6 +2,7 @@
 // that a link shows the same. Everything that dragging does can be typed too.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Choices } from "../shell/choices.tsx";
 import { setParameters } from "../shell/navigation.ts";
 import type { Parameters } from "../shell/route.ts";
 import type { XKind } from "./series.ts";
@@ -57,23 +58,22 @@ function ReportInput({ name, value, placeholder }: { name: string; value: number
   );
 }
 
+const OVER: { key: XKind; title: string }[] = [
+  { key: "report", title: "Reports" },
+  { key: "time", title: "Time" },
+];
+
 export function ChartTools({ view, children }: { view: ChartView; children?: ComponentChildren }) {
   const { x, logarithmic, smoothing, from, to, reset } = view;
   return (
     <div class="toolbar chart-tools">
       {children}
-      <div class="choices" role="group" aria-label="Over">
-        {(["report", "time"] as const).map((kind) => (
-          <button
-            key={kind}
-            type="button"
-            aria-pressed={x === kind}
-            onClick={() => setParameters({ x: kind === "report" ? "" : kind })}
-          >
-            {kind === "report" ? "Reports" : "Time"}
-          </button>
-        ))}
-      </div>
+      <Choices
+        label="Over"
+        all={OVER}
+        chosen={x}
+        onChoose={(key) => setParameters({ x: key === "report" ? "" : key })}
+      />
       <label>
         <input
           type="checkbox"

@@ -5,8 +5,9 @@ import { useResource } from "../api/resource.ts";
 import type { LogStream } from "../api/views.ts";
 import { bytesText } from "../format/number.ts";
 import { useRun } from "../run/live_run.ts";
+import { Crumbs, runCrumbs } from "../shell/crumbs.tsx";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
-import { type Parameters, logsHash, runHash } from "../shell/route.ts";
+import { type Parameters, logsHash } from "../shell/route.ts";
 import { printable } from "../text/printable.ts";
 import { LogPane } from "./log_pane.tsx";
 import { hasSeveralAttempts, preferredStream, streamTitle } from "./streams.ts";
@@ -60,12 +61,7 @@ export function LogsPage({ id, stream, parameters }: LogsPageProps) {
 
   return (
     <div class="page fills">
-      <nav class="crumbs" aria-label="Where you are">
-        <a href="#/runs">Runs</a>
-        <a href={runHash(id)}>
-          <bdi>{name}</bdi>
-        </a>
-      </nav>
+      <Crumbs above={runCrumbs(id, run.data?.name)} />
       <h1 class="for-screen-readers">Logs of {name}</h1>
       {problem && !problem.needsSession && <ProblemNotice problem={problem} onRetry={reload} />}
       {!list.data && !problem && <Loading />}

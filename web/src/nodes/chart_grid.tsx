@@ -1,5 +1,6 @@
 // Charts of samples, with what chooses the part of the time that they show.
 import { Chart } from "../chart/chart.tsx";
+import { Choices } from "../shell/choices.tsx";
 import { setParameters } from "../shell/navigation.ts";
 import type { Parameters } from "../shell/route.ts";
 import { type SampleChart, SPANS } from "./sample_charts.ts";
@@ -14,18 +15,12 @@ export function SpanTools({ parameters, isBare = false }: { parameters: Paramete
   const isZoomed = Boolean(parameters["from"]);
   return (
     <div class={isBare ? "span-tools" : "toolbar chart-tools"}>
-      <div class="choices" role="group" aria-label="Part of the time">
-        {SPANS.map(({ key, title }) => (
-          <button
-            key={key}
-            type="button"
-            aria-pressed={!isZoomed && (parameters["span"] ?? "") === key}
-            onClick={() => setParameters({ span: key, from: "", to: "" })}
-          >
-            {title}
-          </button>
-        ))}
-      </div>
+      <Choices
+        label="Part of the time"
+        all={SPANS}
+        chosen={isZoomed ? "zoomed" : (parameters["span"] ?? "")}
+        onChoose={(key) => setParameters({ span: key, from: "", to: "" })}
+      />
       {isZoomed && (
         <button type="button" onClick={reset}>
           Zoom out

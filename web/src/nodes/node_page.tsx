@@ -3,6 +3,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import { fetchNodes, fetchSamples } from "../api/api.ts";
 import type { NodeSummary } from "../api/views.ts";
 import { bytesText, countText, numberText, percentText } from "../format/number.ts";
+import { Crumbs } from "../shell/crumbs.tsx";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { type Parameters, logsHash, runHash, workerHash } from "../shell/route.ts";
 import { Ago, useNow } from "../shell/time.tsx";
@@ -163,10 +164,12 @@ export function NodePage({ id, node: name, parameters }: { id: string; node: str
   const problem = nodes.problem ?? samples.problem;
   return (
     <div class="page">
-      <nav class="crumbs" aria-label="Where you are">
-        <a href="#/nodes">Nodes</a>
-        <a href={runHash(id)}>Run</a>
-      </nav>
+      <Crumbs
+        above={[
+          { title: "Nodes", hash: "#/nodes" },
+          { title: "Run", hash: runHash(id) },
+        ]}
+      />
       <h1>
         <bdi>{printable(name)}</bdi>
       </h1>

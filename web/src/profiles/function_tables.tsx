@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { FlameFrame } from "../api/views.ts";
 import { bytesText, percentText } from "../format/number.ts";
+import { Choices } from "../shell/choices.tsx";
 import { printable } from "../text/printable.ts";
 import { changeOf, changes } from "./flame_diff.ts";
 import { type FlameTree, functionShares } from "./flame_tree.ts";
@@ -13,17 +14,13 @@ const MOST = 40;
 
 type By = "own" | "total";
 
+const WHAT_COUNTS: { key: By; title: string }[] = [
+  { key: "own", title: "Itself" },
+  { key: "total", title: "With what it calls" },
+];
+
 function Choice({ by, onChange }: { by: By; onChange: (by: By) => void }) {
-  return (
-    <span class="choices" role="group" aria-label="What of a function counts">
-      <button type="button" aria-pressed={by === "own"} onClick={() => onChange("own")}>
-        Itself
-      </button>
-      <button type="button" aria-pressed={by === "total"} onClick={() => onChange("total")}>
-        With what it calls
-      </button>
-    </span>
-  );
+  return <Choices label="What of a function counts" all={WHAT_COUNTS} chosen={by} onChoose={onChange} />;
 }
 
 function Name({ frame, onSearch }: { frame: FlameFrame; onSearch: (text: string) => void }) {

@@ -2,6 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { FlameGraph, KeptProfile } from "../api/views.ts";
 import { percentText } from "../format/number.ts";
+import { Choices } from "../shell/choices.tsx";
 import { Icon } from "../shell/icons.tsx";
 import { setParameters } from "../shell/navigation.ts";
 import { printable } from "../text/printable.ts";
@@ -39,18 +40,12 @@ export function LanguageChoice({ graph, view }: { graph: FlameGraph; view: Profi
   const languages = samplesBy(graph, "language", { rank: view.rank });
   if (languages.length < 2) return null;
   return (
-    <span class="choices" role="group" aria-label="Language">
-      {languages.map(([language]) => (
-        <button
-          key={language}
-          type="button"
-          aria-pressed={view.language === language}
-          onClick={() => setParameters({ language, thread: "", at: "" })}
-        >
-          {printable(language)}
-        </button>
-      ))}
-    </span>
+    <Choices
+      label="Language"
+      all={languages.map(([language]) => ({ key: language, title: printable(language) }))}
+      chosen={view.language}
+      onChoose={(language) => setParameters({ language, thread: "", at: "" })}
+    />
   );
 }
 

@@ -4,6 +4,7 @@ import { fetchProfile, fetchProfiles } from "../api/api.ts";
 import { useResource } from "../api/resource.ts";
 import type { ProfileKind } from "../api/views.ts";
 import { useRun } from "../run/live_run.ts";
+import { Crumbs, runCrumbs } from "../shell/crumbs.tsx";
 import { Loading, ProblemNotice } from "../shell/notices.tsx";
 import { type Parameters, runHash } from "../shell/route.ts";
 import { printable } from "../text/printable.ts";
@@ -47,13 +48,9 @@ export function ProfilePage({ id, name, parameters }: ProfilePageProps) {
   );
   return (
     <div class="page">
-      <nav class="crumbs" aria-label="Where you are">
-        <a href="#/runs">Runs</a>
-        <a href={runHash(id)}>
-          <bdi>{runName}</bdi>
-        </a>
-        <a href={runHash(id, { tab: "profiles" })}>Profiles</a>
-      </nav>
+      <Crumbs
+        above={[...runCrumbs(id, run.data?.name), { title: "Profiles", hash: runHash(id, { tab: "profiles" }) }]}
+      />
       {problem && !problem.needsSession && (
         <ProblemNotice problem={problem} onRetry={own.problem ? own.reload : other.reload} />
       )}

@@ -6,6 +6,7 @@ import type { RunView } from "../api/views.ts";
 import { RunDatasets } from "../data/run_datasets.tsx";
 import { countText } from "../format/number.ts";
 import { shownState } from "../runs/run_state.ts";
+import { Crumbs, RUNS } from "../shell/crumbs.tsx";
 import { Loading, ProblemNotice } from "../shell/notices.tsx";
 import { type Parameters, runHash } from "../shell/route.ts";
 import { Profiles } from "../profiles/profiles.tsx";
@@ -107,9 +108,7 @@ export function RunPage({ id, parameters }: { id: string; parameters: Parameters
 
   return (
     <div class="page">
-      <nav class="crumbs" aria-label="Where you are">
-        <a href="#/runs">Runs</a>
-      </nav>
+      <Crumbs above={[RUNS]} />
       {problem && !problem.needsSession && <ProblemNotice problem={problem} onRetry={reload} />}
       {!run && !problem && <Loading />}
       {run && (

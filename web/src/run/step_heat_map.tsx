@@ -5,6 +5,7 @@ import type { RunView } from "../api/views.ts";
 import { SpanTools } from "../nodes/chart_grid.tsx";
 import { useRefreshed } from "../nodes/refresh.ts";
 import { partOf } from "../nodes/sample_charts.ts";
+import { Choices } from "../shell/choices.tsx";
 import { setParameters } from "../shell/navigation.ts";
 import { Loading, ProblemNotice } from "../shell/notices.tsx";
 import type { Parameters } from "../shell/route.ts";
@@ -25,9 +26,9 @@ function Legend({ kind }: { kind: HeatKind }) {
   );
 }
 
-const KINDS: { kind: HeatKind; title: string }[] = [
-  { kind: "others", title: "Against the others" },
-  { kind: "time", title: "Step time" },
+const KINDS: { key: HeatKind; title: string }[] = [
+  { key: "others", title: "Against the others" },
+  { key: "time", title: "Step time" },
 ];
 
 export function StepHeatMap({ id, run, parameters }: { id: string; run: RunView; parameters: Parameters }) {
@@ -47,18 +48,7 @@ export function StepHeatMap({ id, run, parameters }: { id: string; run: RunView;
     <section class="heat-map" aria-labelledby="heat-title">
       <h2 id="heat-title">Step time of each rank</h2>
       <div class="toolbar">
-        <div class="choices" role="group" aria-label="Colours by">
-          {KINDS.map((one) => (
-            <button
-              key={one.kind}
-              type="button"
-              aria-pressed={kind === one.kind}
-              onClick={() => setParameters({ heat: one.kind === "others" ? "" : one.kind })}
-            >
-              {one.title}
-            </button>
-          ))}
-        </div>
+        <Choices label="Colours by" all={KINDS} chosen={kind} onChoose={(key) => setParameters({ heat: key === "others" ? "" : key })} />
         <SpanTools parameters={parameters} isBare />
         <span class="fill" />
         <Legend kind={kind} />

@@ -9,6 +9,7 @@ import { LogPane } from "../logs/log_pane.tsx";
 import { streamTitle } from "../logs/streams.ts";
 import { ProfileTable } from "../profiles/profile_table.tsx";
 import { shownStage } from "../runs/run_state.ts";
+import { Crumbs, runCrumbs } from "../shell/crumbs.tsx";
 import { Icon } from "../shell/icons.tsx";
 import { setParameters } from "../shell/navigation.ts";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
@@ -168,13 +169,7 @@ export function WorkerPage({ id, rank, parameters }: { id: string; rank: number;
   const worker = run?.workers.find((one) => one.rank === rank);
   return (
     <div class="page">
-      <nav class="crumbs" aria-label="Where you are">
-        <a href="#/runs">Runs</a>
-        <a href={runHash(id)}>
-          <bdi>{name}</bdi>
-        </a>
-        <a href={runHash(id, { tab: "workers" })}>Workers</a>
-      </nav>
+      <Crumbs above={[...runCrumbs(id, run?.name), { title: "Workers", hash: runHash(id, { tab: "workers" }) }]} />
       {problem && !problem.needsSession && <ProblemNotice problem={problem} onRetry={reload} />}
       {!run && !problem && <Loading />}
       {run && !worker && (

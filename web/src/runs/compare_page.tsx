@@ -7,6 +7,7 @@ import { Chart } from "../chart/chart.tsx";
 import { ChartTools, chartViewOf } from "../chart/chart_tools.tsx";
 import { compareMetricNames, extentOf, flatMetrics, metricNumber, pointsOf } from "../chart/series.ts";
 import { countText, numberText } from "../format/number.ts";
+import { Crumbs, RUNS } from "../shell/crumbs.tsx";
 import { setParameters } from "../shell/navigation.ts";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { type Parameters, runHash } from "../shell/route.ts";
@@ -122,9 +123,7 @@ export function ComparePage({ ids, parameters }: { ids: string[]; parameters: Pa
   }
   return (
     <div class="page">
-      <nav class="crumbs" aria-label="Where you are">
-        <a href="#/runs">Runs</a>
-      </nav>
+      <Crumbs above={[RUNS]} />
       <h1>Compare {ids.length} runs</h1>
       {problem && <ProblemNotice problem={problem} onRetry={runs.problem ? runs.reload : curves.reload} />}
       {!runs.data && !problem && <Loading />}

@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { RunRow } from "../api/views.ts";
 import { countText, plural } from "../format/number.ts";
+import { Choices } from "../shell/choices.tsx";
 import { Command } from "../shell/copy_button.tsx";
 import { Icon } from "../shell/icons.tsx";
 import { go, setParameters } from "../shell/navigation.ts";
@@ -16,25 +17,20 @@ const MOST_COMPARED = 8;
 
 function StateFilter({ group, runs }: { group: string; runs: RunRow[] }) {
   const counts = useMemo(() => countsByGroup(runs), [runs]);
-  const choices = [{ group: "", title: "All", count: runs.length }].concat(
+  const groups = [{ group: "", title: "All", count: runs.length }].concat(
     STATE_GROUPS.map((one) => ({ ...one, count: counts.get(one.group) ?? 0 })).filter(
       (one) => one.count > 0 || one.group === group,
     ),
   );
-  return (
-    <div class="choices" role="group" aria-label="State">
-      {choices.map((one) => (
-        <button
-          key={one.group}
-          type="button"
-          aria-pressed={group === one.group}
-          onClick={() => setParameters({ state: one.group })}
-        >
-          {one.title} <span class="count">{countText(one.count)}</span>
-        </button>
-      ))}
-    </div>
-  );
+  const choices = groups.map(({ group: key, title, count }) => ({
+    key,
+    title: (
+      <>
+        {title} <span class="count">{countText(count)}</span>
+      </>
+    ),
+  }));
+  return <Choices label="State" all={choices} chosen={group} onChoose={(state) => setParameters({ state })} />;
 }
 
 interface KeyActions {

@@ -358,6 +358,9 @@ std::string Process::collectives() const {
                         .groups = progress_->members(),
                         .records = progress_->collectives()};
   if (reading.records.empty()) return "";
+  std::erase_if(reading.groups, [&](const GroupMembers& members) {
+    return std::ranges::find(reading.records, members.group, &CollectiveRecord::group) == reading.records.end();
+  });
   const int64_t wall = (now.time_since_epoch() - clock_.monotonic()).count();
   for (CollectiveRecord& record : reading.records) {
     for (int64_t* const time : {&record.called_ns, &record.waited_ns, &record.end_ns}) {

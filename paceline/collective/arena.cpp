@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -31,11 +32,12 @@ constexpr uint64_t kStagingArea = kSlots + kWindow * kSlotBytes;
 constexpr uint64_t kMail = kStagingArea + kStagings * kStagingBytes;
 constexpr uint64_t kHeap = kMail + kMostRanks * kMailBytes;
 
-// The kernel is asked for so much at a time: a signal, such as a profiler's, undoes all of one request.
+// The kernel is asked for so much at a time: a signal, such as a profiler's, undoes all of one request. What is left is
+// looked at before each, since other ranks are given memory at the same time; and so much stays, which as many of them
+// may ask for between this rank's look and its request.
 constexpr uint64_t kRequest = uint64_t{4} << 20;
-// And what is left is looked at so often, since other ranks are given memory too.
-constexpr uint64_t kLookedAt = uint64_t{64} << 20;
-// Pages of freed blocks are at most this part of what is left.
+constexpr int64_t kMargin = int64_t{32} << 20;
+// Pages of freed blocks of all ranks together are at most this part of what is left.
 constexpr uint64_t kKeptPart = 4;
 // Without looking at what is left.
 constexpr uint64_t kKeptAnyway = uint64_t{1} << 20;
@@ -65,14 +67,16 @@ class OwnArenas {
     static auto* const arenas = new OwnArenas;  // forks may come after the statics
     return *arenas;
   }
-  void add(const SharedMemory& memory) {
+  void add(const Arena& arena) {
     const std::lock_guard lock(mutex_);
-    memories_.push_back(&memory);
+    arenas_.push_back(&arena);
   }
-  void remove(const SharedMemory& memory) {
+  void remove(const Arena& arena) {
     const std::lock_guard lock(mutex_);
-    std::erase(memories_, &memory);
+    std::erase(arenas_, &arena);
   }
+  /// While it is held, no fork is made.
+  std::mutex& mutex() { return mutex_; }
 
  private:
   OwnArenas() {
@@ -83,17 +87,12 @@ class OwnArenas {
                      });
   }
   void detach() {
-    for (const SharedMemory* memory : memories_) {
-      const auto bytes = memory->bytes();
-      // Where it cannot, the fork goes on with its parent's: there is nobody to tell.
-      (void)!::mmap(bytes.data(), bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
-                    memory->descriptor().get(), 0);
-    }
-    memories_.clear();
+    for (const Arena* arena : arenas_) arena->detach_fork();
+    arenas_.clear();
   }
 
   std::mutex mutex_;
-  std::vector<const SharedMemory*> memories_;
+  std::vector<const Arena*> arenas_;
 };
 
 }  // namespace
@@ -124,13 +123,13 @@ uint64_t heap_bytes(int ranks) {
   return most / kPage * kPage;
 }
 
-arrow::Result<std::shared_ptr<Arena>> Arena::create(uint64_t bytes) {
+arrow::Result<std::shared_ptr<Arena>> Arena::create(uint64_t bytes, int ranks) {
   if (const uint64_t limit = limit_of(RLIMIT_FSIZE); to_page(kHeap + bytes) > limit) {  // which would end the process
     return arrow::Status::IOError("no memory to share: wanted a file of ", to_page(kHeap + bytes),
                                   " bytes, got the limit ", limit, " (ulimit -f)");
   }
   ARROW_ASSIGN_OR_RAISE(SharedMemory memory, SharedMemory::create("paceline-collective", to_page(kHeap + bytes)));
-  return std::make_shared<Arena>(std::move(memory));
+  return std::make_shared<Arena>(std::move(memory), ranks);
 }
 
 arrow::Result<ArenaView> Arena::open(Descriptor memory) {
@@ -151,14 +150,15 @@ arrow::Result<ArenaView> Arena::open(Descriptor memory) {
   return view;
 }
 
-Arena::Arena(SharedMemory memory) : ArenaView(std::move(memory)) {
+Arena::Arena(SharedMemory memory, int ranks)
+    : ArenaView(std::move(memory)), ranks_(static_cast<uint64_t>(std::max(ranks, 1))) {
   board().version = kBoardVersion;
   free_.add(kHeap, memory_.bytes().size() - kHeap);
-  OwnArenas::instance().add(memory_);
+  OwnArenas::instance().add(*this);
 }
 
 Arena::~Arena() {
-  if (home_.is_here()) OwnArenas::instance().remove(memory_);
+  if (home_.is_here()) OwnArenas::instance().remove(*this);
 }
 
 arrow::Result<void*> Arena::allocate(size_t bytes) {
@@ -199,7 +199,7 @@ void Arena::free(void* block) {
   const auto [offset, size] = *used;
   used_.erase(used);
   const uint64_t kept = kept_.bytes() + size;
-  if (kept <= kKeptAnyway || kept <= static_cast<uint64_t>(memory_left().bytes) / kKeptPart) {
+  if (kept <= kKeptAnyway || (keeps_ && kept <= static_cast<uint64_t>(memory_left().bytes) / kKeptPart / ranks_)) {
     kept_.add(offset, size);
   } else {
     give_back(offset, size);
@@ -209,23 +209,25 @@ void Arena::free(void* block) {
 
 // Whether there is what a block of `bytes` lacks that has the pages of `done`.
 arrow::Status Arena::check_left(uint64_t bytes, uint64_t done) {
+  const int64_t margin = bytes > kKeptAnyway ? kMargin : 0;
   const auto wanted = static_cast<int64_t>(bytes - done);
   MemoryLeft left = memory_left();
-  if (left.bytes < wanted && kept_.bytes() > 0) {
+  if (left.bytes - margin < wanted && kept_.bytes() > 0) {
     give_back_kept();
     left = memory_left();
   }
-  if (left.bytes >= wanted) return arrow::Status::OK();
+  const int64_t got = std::max<int64_t>(left.bytes - margin, 0);
+  if (got >= wanted) return arrow::Status::OK();
   return arrow::Status::OutOfMemory("a tensor for collectives does not fit: wanted ",
                                     bytes_text(static_cast<int64_t>(bytes)), " of shared memory, got ",
-                                    bytes_text(static_cast<int64_t>(done) + left.bytes), ", which is what ", left.owner,
-                                    " has left");
+                                    bytes_text(static_cast<int64_t>(done) + got), ", which is what ", left.owner,
+                                    " has left", margin > 0 ? " but for a reserve of " + bytes_text(margin) : "");
 }
 
 // Pages for a block, or an error; then it may have some of them.
 arrow::Status Arena::reserve(uint64_t offset, uint64_t bytes) {
   for (uint64_t done = 0; done < bytes;) {
-    if (done > 0 && done % kLookedAt == 0) ARROW_RETURN_NOT_OK(check_left(bytes, done));
+    if (done > 0) ARROW_RETURN_NOT_OK(check_left(bytes, done));
     const uint64_t part = std::min(kRequest, bytes - done);
     const int failed = ::fallocate(memory_.descriptor().get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset + done),
                                    static_cast<off_t>(part));
@@ -238,9 +240,55 @@ arrow::Status Arena::reserve(uint64_t offset, uint64_t bytes) {
   return arrow::Status::OK();
 }
 
+void Arena::keep_no_more() {
+  if (!home_.is_here()) return;
+  const std::lock_guard lock(mutex_);
+  keeps_ = false;
+  give_back_kept();
+}
+
+void Arena::take_out(uint64_t offset, uint64_t bytes) {
+  if (!home_.is_here() || bytes == 0) return;
+  const uint64_t first = offset / kPage * kPage, last = to_page(offset + bytes);
+  const std::lock_guard lock(mutex_);
+  // So much at a time is there twice.
+  const uint64_t part_bytes = std::max(kRequest, to_page((last - first) / 64));
+  for (uint64_t from = first; from < last; from += part_bytes) {
+    const uint64_t size = std::min(part_bytes, last - from);
+    void* const fresh = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED) return;  // there is no address space: it stays as it is
+    std::memcpy(fresh, at(from), size);
+    const std::lock_guard no_forks(OwnArenas::instance().mutex());
+    if (::mremap(fresh, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at(from)) == MAP_FAILED) {
+      ::munmap(fresh, size);
+      return;
+    }
+    taken_[from] = std::max(taken_[from], size);
+    ::fallocate(memory_.descriptor().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
+                static_cast<off_t>(size));
+  }
+}
+
+// Between the ranges that were taken out, which a fork has as any other memory.
+void Arena::detach_fork() const {
+  const auto detach = [this](uint64_t from, uint64_t to) {
+    if (from >= to) return;
+    // Where it cannot, the fork goes on with its parent's: there is nobody to tell.
+    (void)!::mmap(at(from), to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+                  memory_.descriptor().get(), static_cast<off_t>(from));
+  };
+  uint64_t from = 0;
+  for (const auto& [offset, bytes] : taken_) {
+    detach(from, offset);
+    from = std::max(from, offset + bytes);
+  }
+  detach(from, memory_.bytes().size());
+}
+
 void Arena::give_back(uint64_t offset, uint64_t bytes) {
   ::fallocate(memory_.descriptor().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
               static_cast<off_t>(bytes));
+  if (!taken_.empty()) ::madvise(at(offset), bytes, MADV_DONTNEED);  // which are not the file's
   free_.add(offset, bytes);
 }
 

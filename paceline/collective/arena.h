@@ -2,12 +2,14 @@
 //
 // One anonymous file that all of them map: its board, slots for what is small, and a heap for tensors. A block of the
 // heap has all its pages from the beginning, so that a tensor that was granted can be written to, whatever others have
-// been granted meanwhile. Pages of freed blocks stay for the next ones, as long as they are less than a quarter of the
-// memory that is left: sharded training has new blocks in each step, and pages of the kernel's cost more than copying.
-// Ownership: whoever has an Arena keeps the mapping; blocks of the heap are the owner's, and must be freed before it.
-// A fork of the process reads its parent's blocks, as its parent changes them, and writes to pages of its own from the
-// first write on; it has no blocks itself, and frees none.
-// Threading: allocate() and free() from any thread; what is behind the pointers is the users' to synchronise.
+// been granted meanwhile. Pages of freed blocks stay for the next ones, as long as the group is there and the ranks of
+// the node keep less than a quarter of the memory that is left: sharded training has new blocks in each step, and pages
+// of the kernel's cost more than copying. Ownership: whoever has an Arena keeps the mapping; blocks of the heap are the
+// owner's, and must be freed before it. A fork of the process reads its parent's blocks, as its parent changes them,
+// and writes to pages of its own from the first write on; it has no blocks itself, and frees none. Where a group has
+// failed, take_out() gives this process pages of its own: a rank that was stopped while it reduced in all arenas goes
+// on writing there when it wakes up, and what is there by then may be the next step's. Threading: allocate(), free()
+// and take_out() from any thread; what is behind the pointers is the users' to synchronise.
 #pragma once
 
 #include <arrow/result.h>
@@ -62,12 +64,12 @@ uint64_t heap_bytes(int ranks);
 /// One's own.
 class Arena final : public ArenaView {
  public:
-  /// `bytes`: of the heap.
-  static arrow::Result<std::shared_ptr<Arena>> create(uint64_t bytes);
+  /// `bytes`: of the heap. `ranks`: of the node, that keep pages.
+  static arrow::Result<std::shared_ptr<Arena>> create(uint64_t bytes, int ranks = 1);
   /// Maps that of another rank. Invalid when another version of Paceline has made it.
   static arrow::Result<ArenaView> open(Descriptor memory);
 
-  explicit Arena(SharedMemory memory);
+  Arena(SharedMemory memory, int ranks);
   ~Arena();
 
   /// A block of the heap, aligned to a page, with whatever a freed one had in it; null for no bytes. OutOfMemory with
@@ -75,6 +77,13 @@ class Arena final : public ArenaView {
   /// heap has no gap. Invalid in a fork.
   arrow::Result<void*> allocate(size_t bytes);
   void free(void* block);
+  /// Pages of freed blocks go back, also in future: the group has ended.
+  void keep_no_more();
+  /// Gives a range of the heap pages that no other rank sees or writes to, with what is in them; also the rest of the
+  /// pages at its ends, where nothing else should be written meanwhile. Nothing in a fork.
+  void take_out(uint64_t offset, uint64_t bytes);
+  /// For a fork: from now on what it writes is its own.
+  void detach_fork() const;
 
  private:
   arrow::Status check_left(uint64_t bytes, uint64_t done);
@@ -83,10 +92,13 @@ class Arena final : public ArenaView {
   void give_back_kept();
 
   const HomeProcess home_;
+  const uint64_t ranks_;
   std::mutex mutex_;
-  Gaps free_;                          // without pages
-  Gaps kept_;                          // with pages
-  std::map<uint64_t, uint64_t> used_;  // offset and bytes
+  bool keeps_ = true;
+  Gaps free_;                           // without pages
+  Gaps kept_;                           // with pages
+  std::map<uint64_t, uint64_t> used_;   // offset and bytes
+  std::map<uint64_t, uint64_t> taken_;  // out, likewise; changes while no fork is made
 };
 
 }  // namespace paceline::collective

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <random>
@@ -143,6 +144,34 @@ TEST(Arena, BlocksAreApart) {
   }
   for (const auto& [block, bytes] : blocks) arena->free(block);
   EXPECT_TRUE(arena->allocate(1 << 24).ok());
+}
+
+TEST(Arena, WhatIsTakenOutIsOutOfReach) {
+  const auto arena = Arena::create(1 << 24).ValueOrDie();
+  const ArenaView other = Arena::open(arena->memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
+  constexpr size_t kBytes = 5 << 20;
+  auto* const block = static_cast<std::byte*>(arena->allocate(kBytes).ValueOrDie());
+  auto* const beside = static_cast<std::byte*>(arena->allocate(4096).ValueOrDie());
+  const uint64_t offset = arena->offset_of(block).value();
+  std::fill_n(block, kBytes, std::byte{1});
+  for (int time = 0; time < 2; ++time) arena->take_out(offset, kBytes);
+  std::fill_n(other.at(offset), kBytes, std::byte{9});
+  EXPECT_TRUE(std::all_of(block, block + kBytes, [](std::byte one) { return one == std::byte{1}; }));
+  *other.at(arena->offset_of(beside).value()) = std::byte{3};
+  EXPECT_EQ(*beside, std::byte{3});
+  block[kBytes - 1] = std::byte{5};
+  EXPECT_TRUE(testing::holds_in_fork([&] {
+    const bool is_read = block[0] == std::byte{1} && block[kBytes - 1] == std::byte{5} && *beside == std::byte{3};
+    block[0] = *beside = std::byte{8};
+    return is_read;
+  }));
+  EXPECT_EQ(block[0], std::byte{1});
+  EXPECT_EQ(*beside, std::byte{3});
+  arena->free(block);
+  arena->keep_no_more();
+  auto* const again = static_cast<std::byte*>(arena->allocate(kBytes).ValueOrDie());
+  again[0] = std::byte{2};
+  EXPECT_NE(*other.at(offset), std::byte{2});
 }
 
 TEST(Arena, SaysHowMuchThereIs) {

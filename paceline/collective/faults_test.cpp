@@ -302,13 +302,58 @@ TEST(CollectiveFaults, WhoWaitsForOneThatWaitsInVainIsToldWhoIsMissing) {
   EXPECT_TRUE(ended_well(wait_for_child(ranks[2])));
 }
 
+// Rank 1 stops in the midst of an all_reduce in all arenas, and goes on when rank 0 has other values there.
+int reduce_late(const std::string& argument) {
+  const auto [folder, rank] = place_of_rank(argument);
+  const Bulletin bulletin = bulletin_in(folder);
+  auto group = SharedGroup::create(bulletin, rank, 2, kTestTimeout);
+  const auto arena = group->arena();
+  constexpr size_t kCount = 300'000;
+  auto* const values = static_cast<int64_t*>(arena->allocate(kCount * sizeof(int64_t)).ValueOrDie());
+  std::fill_n(values, kCount, 1);
+  Request request{.kind = Kind::all_reduce, .what = {.element = Element::int64, .reduction = Reduction::sum}};
+  request.elements = kCount;
+  request.input = values;
+  request.outputs = {values};
+  request.timeout = rank == 0 ? std::chrono::milliseconds(200) : kTestTimeout;
+  try {
+    group->wait(group->start(std::move(request)));
+    return 1;
+  } catch (const PeerLost&) {  // each misses the other
+  }
+  if (rank == 1) {
+    bulletin.set("done", "");
+    return 0;
+  }
+  std::fill_n(values, kCount, 7);
+  bulletin.set("reused", "");
+  bulletin.get("done", Deadline::max());
+  const bool is_as_it_was = std::all_of(values, values + kCount, [](int64_t value) { return value == 7; });
+  arena->free(values);
+  return is_as_it_was ? 0 : 2;
+}
+
+TEST(CollectiveFaults, WhoWasGivenUpWritesToNobodysMemory) {
+  const TemporaryFolder folder;
+  const pid_t first = start_rank("reduce_late", folder / "of", 0, "");
+  const pid_t late = start_rank("reduce_late", folder / "of", 1, "collective.all_announced=stop@3");  // 2: the meeting
+  ASSERT_TRUE(WIFSTOPPED(wait_for_child(late, WUNTRACED)));
+  bulletin_in(folder / "of").get("reused", Deadline::max());
+  ::kill(late, SIGCONT);
+  EXPECT_TRUE(ended_well(wait_for_child(late)));
+  EXPECT_TRUE(ended_well(wait_for_child(first)));
+}
+
 }  // namespace
 }  // namespace paceline::collective
 
 int main(int argc, char** argv) {
   using namespace paceline::collective;
-  paceline::testing::run_child_if_asked(
-      argc, argv, {{"play", play}, {"send_and_leave", send_and_leave}, {"wait_in_a_chain", wait_in_a_chain}});
+  paceline::testing::run_child_if_asked(argc, argv,
+                                        {{"play", play},
+                                         {"send_and_leave", send_and_leave},
+                                         {"wait_in_a_chain", wait_in_a_chain},
+                                         {"reduce_late", reduce_late}});
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

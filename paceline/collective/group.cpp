@@ -60,7 +60,8 @@ RanksByNode SharedGroup::meet(const Bulletin& bulletin, int rank, int world_size
                                " cannot share memory with the others: " + status.message(),
                            CollectiveCause::other_rank);
   };
-  auto own = Arena::create(heap_bytes(std::min(world_size, kMostRanks)));
+  const int most = std::min(world_size, kMostRanks);
+  auto own = Arena::create(heap_bytes(most), most);
   auto meeting = collective::meet(bulletin, rank, world_size, own, timeout, node);
   if (!meeting.ok()) throw said(meeting.status());
   if (!meeting->missing.empty()) return {.nodes = {}, .node = nullptr, .missing = std::move(meeting->missing)};
@@ -347,6 +348,7 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
     }
   }
   if (lock.owns_lock()) lock.unlock();
+  if (failure) take_out(*operation);
   operation->failure = failure;
   auto rest = ended(*operation);
   operation->request.keeps.reset();
@@ -368,6 +370,15 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
   operation.reset();
   if (rest) std::exchange(rest, nullptr)();
   if (!*is_gone) lock.lock();
+}
+
+// What the others reduce in all arenas they may write after this rank has given up: those that were stopped in its
+// midst, or have not heard of it yet. What the user has there from now on is out of their reach.
+void SharedGroup::take_out(const Operation& operation) {
+  const Request& request = operation.request;
+  const uint64_t bytes = request.input_bytes(size());
+  if (request.kind != Kind::all_reduce || bytes <= kSlotBytes || !peers_->may_carry_out(operation.number)) return;
+  if (const auto offset = peers_->arena()->offset_of(request.input)) peers_->arena()->take_out(*offset, bytes);
 }
 
 // Its timeout begins when it is open.

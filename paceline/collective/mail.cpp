@@ -165,8 +165,10 @@ bool Mail::make_room(int rank) {
   Incoming& in = incoming_[static_cast<size_t>(rank)];
   const uint64_t bytes = in.head.bytes;
   try {
-    // Small ones are not worth the look.
-    if (bytes <= kMailBytes || static_cast<uint64_t>(memory_left().bytes) >= bytes) {
+    // Small ones are not worth the look, but many together are.
+    const bool is_looked_at = early_unseen_ + bytes > kMailBytes;
+    if (!is_looked_at || static_cast<uint64_t>(memory_left().bytes) >= bytes + kMailBytes) {
+      early_unseen_ = is_looked_at ? 0 : early_unseen_ + bytes;
       in.early.push_back({in.head.tag, std::vector<std::byte>(bytes)});
       return true;
     }

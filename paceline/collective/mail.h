@@ -102,6 +102,7 @@ class Mail {
   std::mutex mutex_;
   std::vector<Outgoing> outgoing_;              // by rank
   std::vector<Incoming> incoming_;              // by rank
+  uint64_t early_unseen_ = 0;                   // bytes kept of early messages since what is left was looked at
   std::list<std::shared_ptr<Letter>> awaited_;  // in the order of the calls
   std::vector<Ended> ended_;                    // to be told, without the mutex
   std::exception_ptr broken_;                   // part of a message may be missing: nothing goes on

@@ -109,6 +109,7 @@ Peers::~Peers() {
     if (member.connection) ConnectionsOfForks::instance().remove(member.connection.get());
   }
   leave();
+  own_->keep_no_more();  // tensors may outlive the group
 }
 
 void Peers::leave() const {
@@ -331,6 +332,20 @@ void Peers::miss(const std::vector<int64_t>& missing) {
   for (const int64_t name : missing) bits |= uint64_t{1} << place_of(names_, name);
   uint64_t nobody = 0;
   board().missing.compare_exchange_strong(nobody, bits);  // the first are the cause of what follows
+}
+
+bool Peers::may_carry_out(uint64_t number) const {
+  if (board().announced.load(std::memory_order_acquire) < number) return false;
+  bool may_anybody = false;
+  for (const Member& member : members_) {
+    const Board& board = member.arena->board();
+    const bool is_lost = lost_[static_cast<size_t>(member.rank)];
+    // Nobody begins before all have announced it.
+    if (is_lost && board.announced.load(std::memory_order_acquire) < number) return false;
+    const bool is_done = board.stage.load(std::memory_order_acquire) > number * kStages;
+    may_anybody = may_anybody || (!is_lost && !is_done && board.presence != Presence::left);
+  }
+  return may_anybody;
 }
 
 void Peers::give_up(const std::vector<int64_t>& missing) {

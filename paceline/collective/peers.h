@@ -110,6 +110,8 @@ class Peers {
   std::vector<int64_t> names_without(const std::function<bool(const Board&)>& is_there) const;
   /// Throws when nothing new can come from a rank any more; `counts_left`: also where it has left. `what`: for errors.
   void check_gone(const std::string& what, bool counts_left) const;
+  /// Whether another rank may be in the midst of an operation that this rank has announced, or come to it yet.
+  bool may_carry_out(uint64_t number) const;
   /// Leaves word that `missing`, by their names, are missed here: that is why this rank has ended, should it do so.
   void miss(const std::vector<int64_t>& missing);
   /// The same, and tells the others that an operation has failed here, so that they do not wait for this rank.

@@ -51,8 +51,6 @@ struct BackendSettings {
   std::string node;
   /// Where collectives are counted; null for nowhere.
   std::shared_ptr<GroupProgress> progress;
-  /// Or, of Gloo's, where it counts as the group that c10d names in the backend's options before its first collective.
-  Progress* later_progress = nullptr;
   ThrownAs thrown_as = ThrownAs::collective_error;
   /// That the backend ends when it is destroyed; null where nobody asks, as of what a backend has inside.
   std::shared_ptr<BackendLife> life;

@@ -23,21 +23,12 @@ class CallbackThreads {
   }
 
   void call_user(std::function<void()> callback) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (is_stopped_) {
-        // Its end would need the interpreter too.
-        (void)*new std::function<void()>(std::move(callback));
-        return;
-      }
-      ++user_callbacks_;
-    }
-    call([this, callback = std::move(callback)]() mutable {
-      callback();
-      callback = nullptr;
-      const std::lock_guard lock(mutex_);
-      if (--user_callbacks_ == 0) idle_of_user_.notify_all();
-    });
+    if (!begin_user(callback)) return;
+    call([this, callback = std::move(callback)]() mutable { run_user(std::move(callback)); });
+  }
+
+  void call_user_here(std::function<void()> callback) {
+    if (begin_user(callback)) run_user(std::move(callback));
   }
 
   void stop_user(std::chrono::milliseconds most) {
@@ -47,6 +38,25 @@ class CallbackThreads {
   }
 
  private:
+  // False where none may begin any more.
+  bool begin_user(std::function<void()>& callback) {
+    const std::lock_guard lock(mutex_);
+    if (is_stopped_) {
+      // Its end would need the interpreter too.
+      (void)*new std::function<void()>(std::move(callback));
+      return false;
+    }
+    ++user_callbacks_;
+    return true;
+  }
+
+  void run_user(std::function<void()> callback) {
+    callback();
+    callback = nullptr;
+    const std::lock_guard lock(mutex_);
+    if (--user_callbacks_ == 0) idle_of_user_.notify_all();
+  }
+
   void work() {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -85,6 +95,10 @@ void call_apart(std::function<void()> callback) {
 
 void call_user_apart(std::function<void()> callback) {
   threads().call_user(std::move(callback));
+}
+
+void call_user_here(std::function<void()> callback) {
+  threads().call_user_here(std::move(callback));
 }
 
 void stop_callbacks(std::chrono::milliseconds most) {

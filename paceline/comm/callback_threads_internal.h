@@ -9,7 +9,10 @@ namespace paceline::comm {
 /// time; one that has nothing to do for some seconds ends. Thread-safe; a fork has threads of its own.
 void call_apart(std::function<void()> callback);
 
-/// The same of what calls the user's code, which may be Python's: not after stop_callbacks().
+/// Runs in this thread what calls the user's code, which may be Python's: not after stop_callbacks().
+void call_user_here(std::function<void()> callback);
+
+/// call_apart() of what calls the user's code, which may be Python's: not after stop_callbacks().
 void call_user_apart(std::function<void()> callback);
 
 }  // namespace paceline::comm

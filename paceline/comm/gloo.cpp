@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
@@ -75,7 +74,6 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
       : ProcessGroupGloo(store, static_cast<int>(settings.rank), static_cast<int>(settings.world_size),
                          std::move(options)),
         progress_(settings.progress),
-        later_progress_(settings.later_progress),
         failures_(std::make_shared<FailureReporter>(settings.rank, settings.world_size, settings.thrown_as)),
         life_(settings.life) {}
   ~WatchedGloo() override {
@@ -156,22 +154,10 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
     }
   }
 
-  // Null for nowhere.
-  const std::shared_ptr<GroupProgress>& progress() {
-    std::call_once(named_, [&] {
-      const auto options = getOptions();
-      const auto& ranks = options->global_ranks_in_group;
-      if (progress_ == nullptr && later_progress_ != nullptr && !ranks.empty()) {
-        progress_ = later_progress_->add_group(options->group_name, {ranks.begin(), ranks.end()});
-      }
-    });
-    return progress_;
-  }
-
   template <class Start>
   WorkPointer counted(const CollectiveCall& call, const Start& start) {
     failures_->throw_if_stopped(to_string(call.collective));  // it would wait for ranks that are still there
-    if (progress() == nullptr) return reported(call.collective, start());
+    if (progress_ == nullptr) return reported(call.collective, start());
     const CollectiveHandle handle = progress_->begin_collective(call);
     try {
       WorkPointer work = start();
@@ -186,9 +172,7 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
     }
   }
 
-  std::once_flag named_;
-  std::shared_ptr<GroupProgress> progress_;
-  Progress* const later_progress_;
+  const std::shared_ptr<GroupProgress> progress_;  // null: not counted
   const std::shared_ptr<FailureReporter> failures_;
   const std::shared_ptr<BackendLife> life_;  // null: nobody asks
 };

@@ -149,7 +149,11 @@ class SharedWork final : public c10d::Work {
         asked = future;
       }
       if (!asked) return {};
-      return [asked, results = of.results, why = failure] { complete(*asked, results, why); };
+      return [asked, results = of.results, why = failure]() mutable {
+        call_user_here([asked = std::move(asked), results = std::move(results), why = std::move(why)] {
+          complete(*asked, results, why);
+        });
+      };
     }
   };
 

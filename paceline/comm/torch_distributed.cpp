@@ -1,6 +1,11 @@
 #include "paceline/comm/torch_distributed.h"
 
+#include <exception>
 #include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -13,28 +18,75 @@ namespace {
 std::mutex made_mutex;
 std::vector<std::weak_ptr<BackendLife>> made;
 
-// Where it is counted from the beginning; null for nowhere.
-std::shared_ptr<GroupProgress> progress_of(const BackendOptions& options) {
-  if (options.progress == nullptr || options.is_named_later) return nullptr;
-  if (!options.ranks.empty()) return options.progress->add_group(options.name, options.ranks);
-  options.progress->forget_groups();
-  return options.progress->add_group();
+std::vector<uint8_t> bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
 }
+
+std::string text_of(const std::vector<uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+// Who is in a group of some ranks, and a name that no other has: each says before it connects what all read afterwards,
+// when nobody is waited for any more. Where the store is gone by then, its ranks are not known.
+class Roll {
+ public:
+  Roll(const c10::intrusive_ptr<c10d::Store>& store, const BackendOptions& options)
+      : store_(c10::make_intrusive<c10d::PrefixStore>("paceline_roll", store)) {
+    for (int64_t rank = 0; rank < options.world_size; ++rank) keys_.push_back(std::to_string(rank));
+    keys_.emplace_back("name");
+    if (options.rank == 0)
+      store_->set("name",
+                  bytes_of(std::to_string(std::random_device()()) + "_" + std::to_string(std::random_device()())));
+    store_->set(std::to_string(options.rank), bytes_of(std::to_string(options.rank_in_run)));
+  }
+  void tell(GroupProgress& progress) const {
+    try {
+      if (store_->check(keys_)) tell_all(progress);  // or else not all of them count
+    } catch (const std::exception&) {                // NOLINT(bugprone-empty-catch)
+    }
+  }
+
+ private:
+  void tell_all(GroupProgress& progress) const {
+    std::vector<std::string> said;
+    if (store_->hasExtendedApi()) {
+      for (const auto& one : store_->multiGet(keys_)) said.push_back(text_of(one));
+    } else {
+      for (const std::string& key : keys_) said.push_back(text_of(store_->get(key)));
+    }
+    const std::string name = said.back();
+    said.pop_back();
+    std::vector<int64_t> ranks;
+    for (const std::string& one : said) ranks.push_back(std::stoll(one));
+    progress.name(name, std::move(ranks));
+  }
+
+  const c10::intrusive_ptr<c10d::Store> store_;
+  std::vector<std::string> keys_;
+};
 
 c10::intrusive_ptr<c10d::Backend> make(const Backend& backend, const c10::intrusive_ptr<c10d::Store>& store,
                                        const BackendOptions& options) {
+  std::shared_ptr<GroupProgress> progress;
+  std::optional<Roll> roll;
+  if (options.progress != nullptr && options.is_of_all) {
+    options.progress->forget_groups();
+    progress = options.progress->add_group();
+  } else if (options.progress != nullptr) {
+    progress = options.progress->add_group_of_some();
+    roll.emplace(store, options);
+  }
   const auto life = std::make_shared<BackendLife>();
-  const ConnectedBackend connected =
-      backend.connect(store, {.rank = options.rank,
-                              .world_size = options.world_size,
-                              .timeout = options.timeout,
-                              .address = options.address,
-                              .interfaces = named_interfaces(),
-                              .node = options.node,
-                              .progress = progress_of(options),
-                              .later_progress = options.is_named_later ? options.progress : nullptr,
-                              .thrown_as = ThrownAs::torch_error,
-                              .life = life});
+  const ConnectedBackend connected = backend.connect(store, {.rank = options.rank,
+                                                             .world_size = options.world_size,
+                                                             .timeout = options.timeout,
+                                                             .address = options.address,
+                                                             .interfaces = named_interfaces(),
+                                                             .node = options.node,
+                                                             .progress = progress,
+                                                             .thrown_as = ThrownAs::torch_error,
+                                                             .life = life});
+  if (roll) roll->tell(*progress);
   life->begin(connected.handle.get());
   const std::lock_guard lock(made_mutex);
   std::erase_if(made, [](const auto& one) { return one.expired(); });

@@ -32,11 +32,10 @@ struct BackendOptions {
   std::string node;
   /// Where collectives are counted; null for nowhere. Outlives the group.
   Progress* progress = nullptr;
-  /// Of a group that is not the first of all ranks: its name and its ranks in the run, as for Progress::add_group().
-  std::string name;
-  std::vector<int64_t> ranks;
-  /// c10d says both when the backend is made, in its own options: Gloo's.
-  bool is_named_later = false;
+  /// Whether it is the group of all ranks, whose collectives are compared between them. Others tell each other through
+  /// the store which ranks of the run they are.
+  bool is_of_all = true;
+  int64_t rank_in_run = 0;
 };
 
 /// Connects to all ranks; collective. Throws what Gloo throws.

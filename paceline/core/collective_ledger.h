@@ -118,10 +118,10 @@ class CollectiveLedger {
 /// What the ledger of a process says at one moment. Times are of the wall clock.
 struct LedgerReading {
   int64_t taken_ns = 0;
-  std::vector<GroupMembers> groups;  // all others are of all ranks
+  std::vector<GroupMembers> groups;  // of some ranks, as far as these are known
   std::vector<CollectiveRecord> records;
 
-  /// The ranks of `group` in the run; null for all.
+  /// The ranks of `group` in the run; null for all, and where they are not known.
   const std::vector<int64_t>* ranks_of(int64_t group) const;
 };
 

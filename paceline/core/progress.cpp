@@ -148,16 +148,8 @@ std::shared_ptr<GroupProgress> Progress::add_group() {
   return std::make_shared<GroupProgress>(*this, group, number);
 }
 
-std::shared_ptr<GroupProgress> Progress::add_group(std::string_view name, std::vector<int64_t> ranks) {
-  std::vector<int64_t> ascending = ranks;
-  std::ranges::sort(ascending);
-  const int64_t number = number_of_group(name, ascending);
-  {
-    static std::mutex noting;
-    const std::lock_guard lock(noting);
-    word().members.note({.group = number, .ranks = std::move(ascending)});
-  }
-  return std::make_shared<GroupProgress>(*this, nullptr, number, std::move(ranks));
+std::shared_ptr<GroupProgress> Progress::add_group_of_some() {
+  return std::make_shared<GroupProgress>(*this, nullptr, kFirstGroupOfSome);
 }
 
 // One that nobody has had, else that of the group that was made first of those that are gone; null when all are taken.
@@ -186,21 +178,31 @@ int64_t Progress::step() const {
   return word().step.load(kRelaxed);
 }
 
-GroupProgress::GroupProgress(Progress& progress, GroupWord* word, int64_t number, std::vector<int64_t> ranks)
-    : progress_(&progress),
-      word_(word),
-      number_(number),
-      ranks_(std::move(ranks)),
-      begun_(word == nullptr ? &begun_here_ : &word->begun) {}
+GroupProgress::GroupProgress(Progress& progress, GroupWord* word, int64_t number)
+    : progress_(&progress), word_(word), number_(number), begun_(word == nullptr ? &begun_here_ : &word->begun) {}
 
 GroupProgress::~GroupProgress() {
   if (word_ != nullptr) word_->taken.store(false);
+  if (members_place_) progress_->word().members.end(*members_place_);
+}
+
+void GroupProgress::name(std::string_view name, std::vector<int64_t> ranks) {
+  std::vector<int64_t> ascending = ranks;
+  std::ranges::sort(ascending);
+  number_ = number_of_group(name, ascending);
+  ranks_ = std::move(ranks);
+  static std::mutex noting;
+  const std::lock_guard lock(noting);
+  members_place_ = progress_->word().members.note({.group = number_, .ranks = std::move(ascending)});
 }
 
 std::shared_ptr<GroupProgress> GroupProgress::split(std::string_view name, const std::vector<int64_t>& places) const {
+  auto made = progress_->add_group_of_some();
+  if (number_ == kFirstGroupOfSome) return made;  // whose ranks are not known
   std::vector<int64_t> ranks;
   for (const int64_t place : places) ranks.push_back(ranks_.empty() ? place : ranks_.at(static_cast<size_t>(place)));
-  return progress_->add_group(std::to_string(number_) + "/" + std::string(name), std::move(ranks));
+  made->name(std::to_string(number_) + "/" + std::string(name), std::move(ranks));
+  return made;
 }
 
 CollectiveHandle GroupProgress::call_collective(const CollectiveCall& call) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -152,9 +153,8 @@ class Progress {
   std::shared_ptr<GroupProgress> add_group();
   /// A group of some ranks of the run, or a further one of all that others need not make in the same order. Its
   /// collectives are in the ledger and are signs of progress; it is not among the groups that a reading shows, of which
-  /// all ranks have the same. `name`: the same on all its ranks, and no other group's of these ranks. `ranks`:
-  /// in the order of the group.
-  std::shared_ptr<GroupProgress> add_group(std::string_view name, std::vector<int64_t> ranks);
+  /// all ranks have the same. Its ranks are not known before GroupProgress::name().
+  std::shared_ptr<GroupProgress> add_group_of_some();
   /// What begins from now on is shown as `collective`, which a user has called and which is made of others; none ends
   /// it.
   void show_collectives_as(Collective collective);
@@ -182,15 +182,17 @@ class Progress {
 /// order in which they were called, or nearly so. Thread-safe; must not outlive its Progress.
 class GroupProgress {
  public:
-  /// `word`: null for a group that is not shown. `ranks`: of the run, those of the group; empty for all.
-  GroupProgress(Progress& progress, GroupWord* word, int64_t number, std::vector<int64_t> ranks = {});
+  /// `word`: null for a group that is not shown.
+  GroupProgress(Progress& progress, GroupWord* word, int64_t number);
   /// The group is gone, and all that it had called has ended: another may take its place.
   ~GroupProgress();
   GroupProgress(const GroupProgress&) = delete;
   GroupProgress& operator=(const GroupProgress&) = delete;
 
-  /// Where a group of some of its ranks counts: of those that are at `places` in this one. `name`: as for
-  /// Progress::add_group().
+  /// Of a group of some, before its first collective: `ranks` of the run, in the order of the group, and a name that
+  /// all of them give it, and no other group of these ranks.
+  void name(std::string_view name, std::vector<int64_t> ranks);
+  /// Where a group of some of its ranks counts: of those that are at `places` in this one. `name`: as in name().
   std::shared_ptr<GroupProgress> split(std::string_view name, const std::vector<int64_t>& places) const;
 
   /// This rank calls a collective, which has its number and its record from now on. It does not wait in it yet: where
@@ -210,8 +212,9 @@ class GroupProgress {
 
   Progress* const progress_;
   GroupWord* const word_;
-  const int64_t number_;
-  const std::vector<int64_t> ranks_;
+  int64_t number_;
+  std::vector<int64_t> ranks_;           // of the run; empty for all
+  std::optional<size_t> members_place_;  // where these stand
   std::atomic<int64_t> called_ = 0;
   std::atomic<int64_t> begun_here_ = 0;  // of a group that is not shown
   std::atomic<int64_t>* const begun_;

@@ -192,9 +192,12 @@ TEST_F(ProgressTest, ACollectiveThatIsMadeOfOthersIsShownAsWhatWasCalled) {
 // Ranks need not make such groups in the same order: the number comes from what they have in common.
 TEST_F(ProgressTest, GroupsOfSomeRanksAreInTheLedgerAndNotAmongThoseThatAllHave) {
   const auto all = progress_.add_group();
-  const auto pair = progress_.add_group("pipeline", {4, 1});
+  const auto pair = progress_.add_group_of_some();
+  pair->name("pipeline", {4, 1});
   const auto last = pair->split("split_1", {0});
   const auto of_all = all->split("split_1", {4});
+  const auto unnamed = progress_.add_group_of_some();
+  EXPECT_EQ(unnamed->split("split_1", {0})->begin_collective({Collective::barrier}).number, 1);
   clock_.advance(seconds(5));
   const auto handle = pair->begin_collective({Collective::all_reduce});
   EXPECT_EQ(read().idle, seconds(0));
@@ -203,27 +206,43 @@ TEST_F(ProgressTest, GroupsOfSomeRanksAreInTheLedgerAndNotAmongThoseThatAllHave)
   last->begin_collective({Collective::barrier});
   EXPECT_EQ(read().groups, (std::vector<GroupReading>{{.group = 1}}));
   const std::vector<CollectiveRecord> records = reader_.collectives();
-  ASSERT_EQ(records.size(), 2u);
-  EXPECT_EQ(records[0].group, number_of_group("pipeline", {1, 4}));
-  EXPECT_EQ(records[0].end_ns - records[0].called_ns, Duration(seconds(1)).count());
-  EXPECT_TRUE(records[1].is_under_way());
-  EXPECT_NE(records[1].group, number_of_group("split_1", {4}));
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0].group, kFirstGroupOfSome);
+  EXPECT_EQ(records[1].group, number_of_group("pipeline", {1, 4}));
+  EXPECT_EQ(records[1].end_ns - records[1].called_ns, Duration(seconds(1)).count());
+  EXPECT_TRUE(records[2].is_under_way());
+  EXPECT_NE(records[2].group, number_of_group("split_1", {4}));
   EXPECT_THAT(reader_.members(),
-              ::testing::UnorderedElementsAre(GroupMembers{.group = records[0].group, .ranks = {1, 4}},
-                                              GroupMembers{.group = records[1].group, .ranks = {4}},
+              ::testing::UnorderedElementsAre(GroupMembers{.group = records[1].group, .ranks = {1, 4}},
+                                              GroupMembers{.group = records[2].group, .ranks = {4}},
                                               GroupMembers{.group = number_of_group("1/split_1", {4}), .ranks = {4}}));
 }
 
-TEST_F(ProgressTest, OfManyGroupsOfSomeRanksTheLastAreTold) {
-  for (int64_t rank = 0; rank < 300; ++rank) {
-    for (int again = 0; again < 2; ++again) progress_.add_group("one", {rank, 5000});
-  }
-  const std::vector<GroupMembers> members = reader_.members();
-  EXPECT_EQ(members.size(), GroupMembersTable::kGroups);
-  for (const GroupMembers& one : members) {
-    ASSERT_EQ(one.ranks.size(), 1u);  // 5000 is beyond those that are told
-    EXPECT_GE(one.ranks[0], 300 - static_cast<int64_t>(GroupMembersTable::kGroups));
-  }
+TEST_F(ProgressTest, OfManyGroupsOfSomeRanksThoseThatAreThereStay) {
+  const auto named = [&](int64_t rank) {
+    auto group = progress_.add_group_of_some();
+    group->name("one", {rank});
+    return group;
+  };
+  constexpr auto kGroups = static_cast<int64_t>(GroupMembersTable::kGroups);
+  const auto first = named(0);
+  for (int64_t rank = 1; rank < 2 * kGroups; ++rank) named(rank);
+  std::vector<GroupMembers> members = reader_.members();
+  EXPECT_EQ(std::ssize(members), kGroups);
+  std::vector<int64_t> ranks;
+  for (const GroupMembers& one : members) ranks.push_back(one.ranks.at(0));
+  std::ranges::sort(ranks);
+  EXPECT_EQ(ranks.front(), 0) << "it is there";
+  EXPECT_EQ(ranks[1], kGroups + 1) << "those before it are gone, and had their places taken";
+
+  std::vector<std::shared_ptr<GroupProgress>> there;
+  for (int64_t rank = 1; rank < kGroups; ++rank) there.push_back(named(rank));
+  const auto further = named(4000), of_too_high_a_rank = named(GroupMembersTable::kRanks);
+  members = reader_.members();
+  EXPECT_EQ(std::ranges::find(members, std::vector<int64_t>{4000}, &GroupMembers::ranks), members.end());
+  there.pop_back();
+  of_too_high_a_rank->name("one", {0, static_cast<int64_t>(GroupMembersTable::kRanks)});
+  EXPECT_EQ(reader_.members().size(), members.size()) << "nothing is told of it";
 }
 
 TEST_F(ProgressTest, TheLedgerHasEveryCollectiveOfEveryGroup) {

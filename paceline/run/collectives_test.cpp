@@ -76,6 +76,16 @@ TEST(Collectives, NumbersThatCannotBeAreRefused) {
   }
 }
 
+// Of damaged memory, or of more groups than are told.
+TEST(Collectives, AGroupWhoseRanksAreNotKnownIsSaidToBeOne) {
+  KeptCollectives kept = some_of(0);
+  kept.reading.groups = {{.group = 2, .ranks = {}}};
+  kept.reading.records[0].group = kFirstGroupOfSome + 7;
+  const Json recording = decode_pickle(encode_flight_recording(kept)).ValueOrDie();
+  EXPECT_EQ(recording["pg_config"][std::to_string(kFirstGroupOfSome + 7)]["desc"], "group of ranks that are not known");
+  EXPECT_EQ(recording["pg_config"]["2"]["ranks"], "[]");
+}
+
 TEST(Collectives, TheLastAttemptsStay) {
   const testing::TemporaryFolder folder;
   EXPECT_TRUE(read_kept_collectives(folder.path()).ValueOrDie().ranks.empty());

@@ -104,9 +104,9 @@ class RecordingWriter {
       out_.begin_dict();
       field("name", std::to_string(group));
       const std::vector<int64_t>* const ranks = kept.reading.ranks_of(group);
-      field("desc", description_of(ranks));
+      field("desc", description_of(group, ranks));
       field("ranks", Json(ranks == nullptr ? all : *ranks).dump());
-      truth("of_all", ranks == nullptr);
+      truth("of_some", ranks != nullptr);
       out_.end_dict();
     }
     out_.end_dict();
@@ -138,9 +138,15 @@ class RecordingWriter {
     if (!record.is_only_called()) status.started = std::max(status.started, record.number);
     if (is_completed(record)) status.completed = std::max(status.completed, record.number);
   }
-  // `ranks`: null for all.
-  static const char* description_of(const std::vector<int64_t>* ranks) {
-    return ranks == nullptr ? "group of all ranks" : "group of some ranks";
+  // `ranks`: null for all, and where they are not known.
+  static const char* description_of(int64_t group, const std::vector<int64_t>* ranks) {
+    if (ranks != nullptr) return "group of some ranks";
+    return group < kFirstGroupOfSome ? "group of all ranks" : "group of ranks that are not known";
+  }
+  // 1 where it is not known: then a part is shown as the whole.
+  static int64_t size_of_group(const KeptCollectives& kept, int64_t group, const std::vector<int64_t>* ranks) {
+    if (ranks != nullptr) return std::max<int64_t>(std::ssize(*ranks), 1);
+    return group < kFirstGroupOfSome ? std::max<int64_t>(kept.world_size, 1) : 1;
   }
   static bool is_completed(const CollectiveRecord& record) { return record.has_ended() && !record.has_failed; }
   static const char* state_of(const CollectiveRecord& record) {
@@ -184,7 +190,7 @@ class RecordingWriter {
 
   void entry(const CollectiveRecord& record, const KeptCollectives& kept) {
     const std::vector<int64_t>* const ranks = kept.reading.ranks_of(record.group);
-    const Elements elements = elements_of(record.call, ranks == nullptr ? kept.world_size : std::ssize(*ranks));
+    const Elements elements = elements_of(record.call, size_of_group(kept, record.group, ranks));
     const bool has_any = record.call.collective != Collective::barrier;
     out_.begin_dict();
     field("record_id", record.position);
@@ -192,7 +198,7 @@ class RecordingWriter {
     out_.text("process_group");
     out_.begin_list();
     out_.text(std::to_string(record.group));
-    out_.text(description_of(ranks));
+    out_.text(description_of(record.group, ranks));
     out_.end_list();
     field("collective_seq_id", record.number);
     field("p2p_seq_id", int64_t{0});
@@ -284,7 +290,7 @@ arrow::Result<KeptCollectives> decode_flight_recording(std::string_view bytes) {
         .has_ended = recording.at("ended").get<bool>(),
         .reading = {.taken_ns = recording.at("time_taken_ns").get<int64_t>(), .groups = {}, .records = {}}};
     for (const Json& group : recording.at("pg_config")) {
-      if (group.value("of_all", true)) continue;
+      if (!group.value("of_some", false)) continue;
       kept.reading.groups.push_back({.group = std::stoll(group.at("name").get<std::string>()),
                                      .ranks = Json::parse(group.at("ranks").get<std::string>())});
     }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "paceline/core/run_layout.h"
+#include "paceline/policy/failure_text.h"
 
 namespace paceline::views {
 namespace {
@@ -26,15 +27,21 @@ double quantile(const std::vector<double>& sorted, double part) {
   return sorted[std::max<size_t>(place, 1) - 1];
 }
 
+// `ranks`: null for all, and where they are not known.
+std::string group_text(int64_t group, const std::vector<int64_t>* ranks) {
+  if (ranks != nullptr) return policy::ranks_text(*ranks);
+  if (group >= kFirstGroupOfSome) return "some ranks";
+  return group > 1 ? "group " + std::to_string(group) : "";
+}
+
 CollectiveOfRank of_rank(const run::KeptCollectives& rank, const CollectiveRecord& record) {
-  const std::vector<int64_t>* const group_ranks = rank.reading.ranks_of(record.group);
   const int64_t end_ns = record.has_ended() ? record.end_ns : rank.reading.taken_ns;
   return {.rank = rank.rank,
           .ended = rank.has_ended,
           .collective = paceline::to_string(record.call.collective),
           .number = record.number,
           .group = record.group,
-          .group_ranks = group_ranks == nullptr ? std::vector<int64_t>() : *group_ranks,
+          .of = group_text(record.group, rank.reading.ranks_of(record.group)),
           .type = paceline::to_string(record.call.type),
           .bytes = record.call.bytes,
           .step = record.step,

@@ -30,7 +30,7 @@ PACELINE_RECORD(CollectivesOfKind, PACELINE_COLLECTIVES_OF_KIND_FIELDS);
   FIELD(std::string, collective, "")                                                            \
   FIELD(int64_t, number, 0)                                                                     \
   FIELD(int64_t, group, 0)                                                                      \
-  FIELD(std::vector<int64_t>, group_ranks, {}) /* empty: all */                                 \
+  FIELD(std::string, of, "") /* "ranks 0, 2", "group 2" of all ranks; "" for their first */     \
   FIELD(std::string, type, "")                                                                  \
   FIELD(int64_t, bytes, 0)                                                                      \
   FIELD(int64_t, step, 0)     /* of the call */                                                 \

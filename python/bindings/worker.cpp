@@ -42,29 +42,31 @@ constexpr const char* kLoopback = "127.0.0.1";
 // Of this process; null outside train(). The group of all ranks counts its collectives there.
 Progress* progress = nullptr;
 
+// `rank_in_run`: of a group of some ranks; negative: it is counted nowhere.
+comm::BackendOptions options_of(int64_t rank, int64_t world_size, std::chrono::milliseconds timeout, bool counted,
+                                int64_t rank_in_run) {
+  return {.rank = rank,
+          .world_size = world_size,
+          .timeout = timeout,
+          .address = kLoopback,
+          .progress = counted || rank_in_run >= 0 ? progress : nullptr,
+          .is_of_all = counted,
+          .rank_in_run = rank_in_run};
+}
+
 c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank,
                                                      int64_t world_size, std::chrono::milliseconds timeout,
-                                                     bool counted) {
-  return comm::make_gloo(store, {.rank = rank,
-                                 .world_size = world_size,
-                                 .timeout = timeout,
-                                 .address = kLoopback,
-                                 .progress = progress,
-                                 .is_named_later = !counted});
+                                                     bool counted, int64_t rank_in_run) {
+  return comm::make_gloo(store, options_of(rank, world_size, timeout, counted, rank_in_run));
 }
 
 c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank,
                                                      int64_t world_size, std::chrono::milliseconds timeout,
-                                                     bool counted, const std::string& name,
-                                                     const std::vector<int64_t>& ranks, const std::string& node) {
-  return comm::make_shared_memory(store, {.rank = rank,
-                                          .world_size = world_size,
-                                          .timeout = timeout,
-                                          .address = progress != nullptr ? kLoopback : "",
-                                          .node = node,
-                                          .progress = counted || !ranks.empty() ? progress : nullptr,
-                                          .name = name,
-                                          .ranks = counted ? std::vector<int64_t>() : ranks});
+                                                     bool counted, int64_t rank_in_run, const std::string& node) {
+  comm::BackendOptions options = options_of(rank, world_size, timeout, counted, rank_in_run);
+  if (progress == nullptr) options.address = "";
+  options.node = node;
+  return comm::make_shared_memory(store, options);
 }
 
 // Of one thread at one place: its name and number, functions with file and line, the outermost first, and bytes.
@@ -226,16 +228,17 @@ void bind_worker(py::module_& module) {
         train::run_worker(worker);
       },
       py::arg("program"), "Never returns: the process ends with its work.");
-  module.def(
-      "make_gloo", &make_gloo, py::arg("store"), py::arg("rank"), py::arg("world_size"), py::arg("timeout"),
-      py::arg("counted"), py::call_guard<py::gil_scoped_release>(),
-      "A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks, else its options say which it is.");
-  module.def(
-      "make_shared_memory", &make_shared_memory, py::arg("store"), py::arg("rank"), py::arg("world_size"),
-      py::arg("timeout"), py::arg("counted"), py::arg("name") = "", py::arg("ranks") = std::vector<int64_t>(),
-      py::arg("node") = "", py::call_guard<py::gil_scoped_release>(),
-      "The backend \"paceline\"; `counted`: it is the one of all ranks, else `name` and `ranks` are what it is counted "
-      "as. Ranks that give other names of a `node` are taken for ranks of other machines.");
+  module.def("make_gloo", &make_gloo, py::arg("store"), py::arg("rank"), py::arg("world_size"), py::arg("timeout"),
+             py::arg("counted"), py::arg("rank_in_run") = -1, py::call_guard<py::gil_scoped_release>(),
+             "A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks. `rank_in_run`: of another, "
+             "this rank's "
+             "number in the run; negative: the group is not in the ledger.");
+  module.def("make_shared_memory", &make_shared_memory, py::arg("store"), py::arg("rank"), py::arg("world_size"),
+             py::arg("timeout"), py::arg("counted"), py::arg("rank_in_run") = -1, py::arg("node") = "",
+             py::call_guard<py::gil_scoped_release>(),
+             "The backend \"paceline\"; `counted` and `rank_in_run`: as of make_gloo(). Ranks that give other names of "
+             "a `node` "
+             "are taken for ranks of other machines.");
   module.def(
       "stop_callbacks", &comm::stop_callbacks, py::arg("most"), py::call_guard<py::gil_scoped_release>(),
       "Before the interpreter ends: waits for callbacks of futures that other threads call, and lets none begin.");

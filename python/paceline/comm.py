@@ -19,7 +19,7 @@ import sys
 import torch.distributed as dist
 
 from paceline._native import native
-from paceline.train.torch._gloo import counts
+from paceline.train.torch._gloo import place_of_group
 
 __all__ = ["lost_ranks"]
 
@@ -45,15 +45,8 @@ def lost_ranks(error: BaseException) -> list[int]:
 
 
 def _make(options):
-    size = options.group_size
     return native.make_shared_memory(
-        options.store,
-        options.group_rank,
-        size,
-        options.timeout,
-        counted=counts(size),
-        name=options.group_id,
-        ranks=options.global_ranks_in_group,
+        options.store, options.group_rank, options.group_size, options.timeout, **place_of_group(options.group_size)
     )
 
 

@@ -107,6 +107,27 @@ dist.destroy_process_group()
 """
 
 
+# Python cannot be called any more once it has ended, nor can a thread that would.
+ENDING = """
+import time
+import torch, torch.distributed as dist
+import paceline.comm
+
+dist.init_process_group("paceline")
+work = dist.all_reduce(torch.ones(3), async_op=True)
+work.get_future().then(lambda _: time.sleep(0.05))
+work.wait()
+print("done", dist.get_rank())
+"""
+
+
+def test_a_program_may_end_while_callbacks_run(tmp_path):
+    (tmp_path / "program.py").write_text(ENDING)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = subprocess.run([*command, tmp_path / "program.py"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.count("done") == 2, done.stdout + done.stderr
+
+
 def test_who_asks_for_works_waits_for_nothing_of_theirs(tmp_path):
     (tmp_path / "program.py").write_text(ASKING)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]

@@ -167,3 +167,36 @@ def test_groups_of_some_ranks_are_matched_by_their_ranks(run_config, backend, tm
     for one in database.memberships:
         members.setdefault(one.group_id, []).append(one.global_rank)
     assert sorted(members.values()) == [[0, 1, 2], [0, 1, 2], [0, 2], [1, 2]]
+
+
+def test_groups_that_are_made_again_are_others(run_config):
+    """Also those of survivors, who are fewer and count themselves anew."""
+    def loop():
+        rank, values = dist.get_rank(), torch.ones(4)
+        for _ in range(2):
+            if rank != 1:
+                group = dist.new_group([0, 2], use_local_synchronization=True)
+                dist.all_reduce(values, group=group)
+                dist.destroy_process_group(group)
+        dist.barrier()
+        store = dist.distributed_c10d._get_default_store()
+        dist.destroy_process_group()
+        if rank != 1:
+            dist.init_process_group("paceline", store=dist.PrefixStore("again", store), rank=rank // 2, world_size=2)
+            dist.broadcast(values, 0)
+            dist.all_gather_into_tensor(torch.zeros(8), values, group=dist.new_group([0, 1]))
+
+    settings = run_config(name="again")
+    fit(loop, settings, "paceline", workers=3)
+    folder = folder_of(settings, "again")
+    found = {}
+    for rank in range(3):
+        with open(os.path.join(folder, f"rank_{rank}"), "rb") as file:
+            recording = pickle.load(file)
+        ranks = {name: group["ranks"] for name, group in recording["pg_config"].items()}
+        found[rank] = [(ranks[entry["process_group"][0]], entry["profiling_name"], entry["collective_seq_id"])
+                       for entry in recording["entries"]]
+    of_two = [("[0,2]", "gloo:" + kind, 1) for kind in ("all_reduce", "all_reduce", "broadcast", "all_gather")]
+    assert [one for one in found[0] if one[0] == "[0,2]"] == of_two and found[0] == found[2]
+    assert found[1] == [("[0,1,2]", "gloo:barrier", 1)]
+    assert "missing" not in analysis(folder)

@@ -5,7 +5,6 @@
 
 #include "paceline/cli/table.h"
 #include "paceline/core/bytes_text.h"
-#include "paceline/policy/failure_text.h"
 
 namespace paceline::cli {
 
@@ -33,11 +32,7 @@ std::string share_text(double share) {
 // "all_reduce 12 (4.0 MiB of float32)".
 std::string name_of(const CollectiveOfRank& one) {
   std::string name = one.collective + " " + std::to_string(one.number);
-  if (!one.group_ranks.empty()) {
-    name += " of " + policy::ranks_text(one.group_ranks);
-  } else if (one.group > 1) {
-    name += " of group " + std::to_string(one.group);
-  }
+  if (!one.of.empty()) name += " of " + one.of;
   if (one.bytes > 0) name += " (" + bytes_text(one.bytes) + (one.type.empty() ? "" : " of " + one.type) + ")";
   return name;
 }

@@ -58,8 +58,11 @@ TEST(CollectivesSummary, NamesTheRanksOfAGroupOfSome) {
   run::KeptCollectives rank = rank_with(2, {all_reduce(12, 0, 0)});
   rank.reading.records[0].group = 77;
   rank.reading.groups = {{.group = 77, .ranks = {0, 2}}};
+  rank.reading.records.push_back(rank.reading.records[0]);
+  rank.reading.records[1].group = kFirstGroupOfSome;
   EXPECT_THAT(to_text(summary_of("/run", {{1}, {rank}}), 0),
               HasSubstr("rank 2 is in all_reduce 12 of ranks 0, 2 (1.0 MiB of float32)"));
+  EXPECT_THAT(to_text(summary_of("/run", {{1}, {rank}}), 0), HasSubstr("all_reduce 12 of some ranks (1.0 MiB"));
 }
 
 TEST(CollectivesSummary, NamesWhatIsUnderWay) {

@@ -56,8 +56,11 @@ int64_t parse_memory_limit(std::string_view text) {
 }
 
 MemoryLeft memory_left() {
-  MemoryLeft left{.bytes = parse_kernel_number(read_kernel_file("/proc/meminfo"), "MemAvailable:").value_or(0) * 1024,
-                  .owner = "the machine"};
+  MemoryLeft left{.bytes = INT64_MAX, .owner = "the machine"};
+  // A file that cannot be read, for want of descriptors for instance, is no answer.
+  if (const auto available = parse_kernel_number(read_kernel_file("/proc/meminfo"), "MemAvailable:")) {
+    left.bytes = *available * 1024;
+  }
   for (const auto& [folder, version] : limiting_groups(read_kernel_file("/proc/self/cgroup"))) {
     const bool is_second = version == 2;
     const int64_t limit =

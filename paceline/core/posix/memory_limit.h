@@ -30,7 +30,7 @@ struct MemoryLeft {
 };
 
 /// The least of what the machine and those groups have left; of a group, what it can take back (its page cache) counts
-/// as left. It reads a few files (some 100 µs): not for a hot path.
+/// as left. INT64_MAX where nobody says it. It reads a few files (some 100 µs): not for a hot path.
 MemoryLeft memory_left();
 
 }  // namespace paceline

@@ -425,13 +425,13 @@ def is_driver() -> bool:
     ...
 def limited_plan(plan: DataPlan, rows: typing.SupportsInt | typing.SupportsIndex) -> DataPlan:
     ...
-def make_gloo(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, counted: bool) -> torch.distributed.distributed_c10d.ProcessGroupGloo:
+def make_gloo(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, counted: bool, rank_in_run: typing.SupportsInt | typing.SupportsIndex = -1) -> torch.distributed.distributed_c10d.ProcessGroupGloo:
     """
-    A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks, else its options say which it is.
+    A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks. `rank_in_run`: of another, this rank's number in the run; negative: the group is not in the ledger.
     """
-def make_shared_memory(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, counted: bool, name: str = '', ranks: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], node: str = '') -> torch._C._distributed_c10d.Backend:
+def make_shared_memory(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, counted: bool, rank_in_run: typing.SupportsInt | typing.SupportsIndex = -1, node: str = '') -> torch._C._distributed_c10d.Backend:
     """
-    The backend "paceline"; `counted`: it is the one of all ranks, else `name` and `ranks` are what it is counted as. Ranks that give other names of a `node` are taken for ranks of other machines.
+    The backend "paceline"; `counted` and `rank_in_run`: as of make_gloo(). Ranks that give other names of a `node` are taken for ranks of other machines.
     """
 def new_run_name(program: str) -> str:
     """

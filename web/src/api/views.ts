@@ -288,8 +288,8 @@ export interface CollectiveOfRank {
   collective: string;
   number: number;
   group: number;
-  /** Empty: all. */
-  group_ranks: number[];
+  /** "ranks 0, 2", "group 2" of all ranks; "" for their first. */
+  of: string;
   type: string;
   bytes: number;
   step: number;

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { fetchCollectives } from "../api/api.ts";
 import { useResource } from "../api/resource.ts";
 import type { CollectiveOfRank, CollectivesOfKind, RunView } from "../api/views.ts";
-import { bytesText, countText, percentText, rangesText } from "../format/number.ts";
+import { bytesText, countText, percentText } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { runHash } from "../shell/route.ts";
@@ -14,7 +14,7 @@ function Name({ one }: { one: CollectiveOfRank }) {
   return (
     <>
       <strong>{printable(one.collective)}</strong> {one.number}
-      {one.group_ranks.length > 0 ? ` of ranks ${rangesText(one.group_ranks)}` : one.group > 1 && ` of group ${one.group}`}
+      {one.of && ` of ${printable(one.of)}`}
       {one.bytes > 0 && ` (${bytesText(one.bytes)}${one.type ? ` of ${one.type}` : ""})`}
     </>
   );

@@ -2,6 +2,7 @@
 end when the run is stopped (paceline/comm/torch_distributed.h)."""
 
 import datetime
+import sys
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
@@ -11,12 +12,17 @@ from paceline._native import native
 _Original = distributed_c10d.ProcessGroupGloo
 
 
-def counts(size):
-    """Whether a new group's collectives are compared between all ranks: those of the one group that all have are."""
+def place_of_group(size):
+    """Where a new group's collectives are counted: of the one group of all ranks they are compared between these; those of
+    others are in the ledger. What torch checks calls with (TORCH_DISTRIBUTED_DEBUG=DETAIL) is counted nowhere."""
+    if sys._getframe(2).f_code.co_name == "_create_process_group_wrapper":
+        return {"counted": False}
     try:
-        return not dist.is_initialized() and size == native.get_context().get_world_size()
+        context = native.get_context()
     except native.UsageError:  # a program without a trainer
-        return False
+        return {"counted": False}
+    counted = not dist.is_initialized() and size == context.get_world_size()
+    return {"counted": counted, "rank_in_run": context.get_world_rank()}
 
 
 class _Watched(type):
@@ -25,7 +31,7 @@ class _Watched(type):
     def __call__(cls, store, rank, size, timeout=distributed_c10d.default_pg_timeout):
         if not isinstance(timeout, datetime.timedelta):  # Options, of programs that choose their own devices
             return _Original(store, rank, size, timeout)
-        return native.make_gloo(store, rank, size, timeout, counted=counts(size))
+        return native.make_gloo(store, rank, size, timeout, **place_of_group(size))
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, _Original)

@@ -104,6 +104,8 @@ class SharedGroup {
   /// Throws as an operation would for want of a rank that has ended, aborted or given up, or, with `counts_left`, left,
   /// if there is one. `what`: for errors.
   void check_gone(const std::string& what, bool counts_left) const { peers_->check_gone(what, counts_left); }
+  /// As Peers has it: `told` is called when another rank has given up or aborted.
+  void when_given_up(std::function<void()> told) { peers_->when_given_up(std::move(told)); }
   /// Makes what waits, here and on the other ranks, fail, and what follows. `reason`: what the others get as
   /// AbortedFor, kReasonBytes - 1 at most; "": that this rank is missing.
   void abort(const std::string& reason = "");

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -351,25 +352,45 @@ bool Peers::may_carry_out(uint64_t number) const {
 void Peers::give_up(const std::vector<int64_t>& missing) {
   miss(missing);
   Presence here = Presence::here;
-  board().presence.compare_exchange_strong(here, Presence::failed);
+  const bool is_first = board().presence.compare_exchange_strong(here, Presence::failed);
   for (const Member& member : members_) wake_all(member.arena->board());
+  if (is_first) tell_watchers();
 }
 
 void Peers::abort(const std::string& reason) {
+  bool is_first = false;
   {
     const std::lock_guard lock(abort_mutex_);  // no reason is read before it is whole
     if (!aborted_.exchange(true) && reason.size() < kReasonBytes) {
       std::ranges::copy(reason, board().reason.begin());
     }
     Presence here = Presence::here;  // whoever has failed says still for want of whom
-    board().presence.compare_exchange_strong(here, Presence::aborted);
+    is_first = board().presence.compare_exchange_strong(here, Presence::aborted);
   }
   wake_own();
   for (const Member& member : members_) wake_all(member.arena->board());
+  if (is_first) tell_watchers();
 }
 
-// Hears of the ends of the others' processes.
+void Peers::tell_watchers() const {
+  const char word = '!';
+  for (const Member& member : members_) {
+    if (member.connection) (void)!::send(member.connection.get(), &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+}
+
+void Peers::when_given_up(std::function<void()> told) {
+  const std::lock_guard lock(told_mutex_);
+  told_ = std::move(told);
+}
+
+// Hears of the ends of the others' processes, and of those that say by a word that they have given up.
 void Peers::watch() {
+  const auto has_word = [](const pollfd& event) {
+    if ((event.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) return false;
+    char words[16];  // none comes from a pidfd
+    return ::recv(event.fd, words, sizeof words, MSG_DONTWAIT) > 0;
+  };
   std::vector<pollfd> events{{stop_.get(), POLLIN, 0}};
   std::vector<const Member*> of{nullptr};
   for (const Member& member : members_) {
@@ -384,6 +405,11 @@ void Peers::watch() {
     if (events.front().revents != 0) return;
     for (size_t i = 1; i < events.size(); ++i) {
       if (events[i].revents == 0) continue;
+      if (has_word(events[i])) {
+        const std::lock_guard lock(told_mutex_);
+        if (told_) told_();
+        continue;
+      }
       events[i].fd = -1;
       if (of[i]->arena->board().presence == Presence::left) continue;
       lost_[static_cast<size_t>(of[i]->rank)] = true;

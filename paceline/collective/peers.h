@@ -121,9 +121,13 @@ class Peers {
   /// Tells the others that nothing new comes from this rank.
   void leave() const;
   bool is_aborted() const { return aborted_; }
+  /// Called from now on, in a thread of this class, when another rank has given up or aborted: for who waits for nobody
+  /// here. It must not wait.
+  void when_given_up(std::function<void()> told);
 
  private:
   void watch();
+  void tell_watchers() const;
   void sleep_until(const std::function<bool()>& is_enough, const std::function<bool(const Board&)>& is_there,
                    const WaitLimits& limits, const std::string& what);
   uint64_t missed_by(const Board& board) const;
@@ -142,6 +146,8 @@ class Peers {
   std::mutex abort_mutex_;
   std::atomic<bool> aborted_ = false;
   int spins_ = 0;
+  std::mutex told_mutex_;
+  std::function<void()> told_;
   Descriptor stop_;
   std::thread watcher_;
 };

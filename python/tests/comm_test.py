@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -126,6 +127,46 @@ def test_a_program_may_end_while_callbacks_run(tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     done = subprocess.run([*command, tmp_path / "program.py"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stdout.count("done") == 2, done.stdout + done.stderr
+
+
+# Ranks 0 and 1 are on one node, as they say, and rank 2 on another.
+LEAVING_A_FORK = """
+import datetime, os, pathlib, signal, sys
+import torch, torch.distributed as dist
+import paceline.comm
+from paceline._native import native
+
+rank, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2])
+paceline.comm._make = lambda options: native.make_shared_memory(
+    options.store, options.group_rank, options.group_size, options.timeout, counted=False, node=str(rank // 2))
+dist.init_process_group("paceline", store=dist.FileStore(str(folder / "store"), 3), rank=rank, world_size=3,
+                        timeout=datetime.timedelta(seconds=60))
+dist.barrier()
+if rank == 2:
+    fork = os.fork()
+    if fork == 0:
+        signal.pause()
+    (folder / "fork").write_text(str(fork))
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    dist.recv(torch.ones(3), 2) if rank == 1 else dist.barrier()
+except dist.DistBackendError as error:
+    print(paceline.comm.lost_ranks(error), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_message_from_a_lost_rank_of_another_node_ends_while_a_fork_of_it_lives(tmp_path):
+    (tmp_path / "program.py").write_text(LEAVING_A_FORK)
+    ranks = [subprocess.Popen([sys.executable, tmp_path / "program.py", str(rank), tmp_path], stdout=subprocess.PIPE,
+                              text=True) for rank in range(3)]
+    try:
+        assert [ranks[rank].communicate(timeout=40)[0] for rank in (0, 1)] == ["[2]\n"] * 2
+    finally:
+        for rank in ranks:
+            rank.kill()
+        fork = int((tmp_path / "fork").read_text())
+        os.kill(fork, signal.SIGKILL)  # it is there
 
 
 def test_who_asks_for_works_waits_for_nothing_of_theirs(tmp_path):

@@ -535,6 +535,7 @@ ConnectedBackend connect_hierarchical(const c10::intrusive_ptr<c10d::Store>& sto
   ConnectedBackend flat = gloo_backend().connect(prefixed("flat"), inside);
   auto relay = make_shared_at_home<Relay>(settings.rank, settings.world_size, std::move(ways), std::move(between),
                                           std::move(flat));
+  relay->listen_to_node();
   auto backend = c10::make_intrusive<HierarchicalBackend>(settings, std::move(nodes), std::move(relay));
   return {backend, [backend] { backend->abort(); }};
 }

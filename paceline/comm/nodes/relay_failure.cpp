@@ -155,6 +155,22 @@ std::shared_ptr<void> Relay::when_broken(OnBroken on_broken) {
   return watcher;
 }
 
+void Relay::listen_to_node() {
+  ways_.up->when_given_up([self = weak_from_this()] {
+    call_apart([self] {
+      if (const auto relay = self.lock()) relay->hear_node();
+    });
+  });
+}
+
+void Relay::hear_node() {
+  {
+    const std::lock_guard lock(broken_mutex_);
+    if (watchers_.empty()) return;  // who calls next will find it
+  }
+  if (const auto found = known_loss("a message", /*counts_left=*/false)) fail_as_told(*found);
+}
+
 void Relay::break_off(const std::string& reason) {
   ways_.up->abort(reason);
   ways_.down->abort(reason);

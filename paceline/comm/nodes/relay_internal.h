@@ -112,6 +112,9 @@ class Relay : public std::enable_shared_from_this<Relay> {
   using OnBroken = std::function<void(const std::exception_ptr& failure)>;
   [[nodiscard]] std::shared_ptr<void> when_broken(OnBroken on_broken);
   bool is_broken() const { return broken() != nullptr; }
+  /// Once, before anything is started: what waits for nobody of its node, as a message to another, hears of its failure
+  /// too.
+  void listen_to_node();
 
  private:
   struct Call;
@@ -135,6 +138,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   void work();
   void break_off(const std::string& reason);
   void tell_watchers();
+  void hear_node();
   std::exception_ptr broken() const;
   std::exception_ptr failed(const std::exception_ptr& failure, const std::string& name, uint64_t late = 0);
   std::exception_ptr fail_as_told(const FirstFailure& told);

@@ -37,6 +37,7 @@ const std::string kRunTopic = "run:";
 
 // Whether there is such an action, with such values.
 arrow::Status check(const ActionRequest& request) {
+  if (request.rank < -1) return arrow::Status::Invalid("rank is ", request.rank, "; wanted one, or -1 for all");
   if (request.action == kStop || request.action == kStacks || request.action == kCheckpointNow) {
     return arrow::Status::OK();
   }
@@ -70,6 +71,11 @@ arrow::Result<T> body_of(const Request& request) {
   const Json known = T();
   for (const auto& [name, value] : json->items()) {
     if (!known.contains(name)) return arrow::Status::Invalid("the body has a member that is not known: ", name);
+    const bool is_whole = value.is_number_integer() &&
+                          (!value.is_number_unsigned() || value.template get<uint64_t>() <= uint64_t{INT64_MAX});
+    if (known.at(name).is_number_integer() && !is_whole) {
+      return arrow::Status::Invalid(name, " is ", value.dump(), "; wanted a whole number");
+    }
   }
   try {
     return json->template get<T>();
@@ -114,7 +120,8 @@ arrow::Result<Response> Api::open_session(const Call& call) {
     sessions_.note_wrong(call.request.peer);
     record("refused a wrong or used code, " + call.who);
     return problem(401, "the code is wrong, or was used",
-                   "use the last one that `paceline dashboard` has printed, or the token of its file where it has one");
+                   "use the last one that `paceline dashboard` has printed, or the token of its file where it has one; "
+                   "where fit() has started it, run `paceline dashboard`");
   }
   ARROW_ASSIGN_OR_RAISE(Response response, session(call));
   // Through a proxy, others may live at its host: the cookie goes to the dashboard alone.

@@ -69,7 +69,9 @@ class RunningDashboard final : public Dashboard {
     ARROW_RETURN_NOT_OK(listen());
     sessions_->name_cookie(server_->port());
     log_.info("listens at " + options_.address + ":" + std::to_string(server_->port()));
-    ARROW_ASSIGN_OR_RAISE(announced_, track::DashboardAddress::announce(state_, base(), options_.storage_paths));
+    if (options_.is_announced) {
+      ARROW_ASSIGN_OR_RAISE(announced_, track::DashboardAddress::announce(state_, base(), options_.storage_paths));
+    }
     server_->start([this](const Request& request) { return router_->answer(request); });
     return arrow::Status::OK();
   }
@@ -102,8 +104,10 @@ class RunningDashboard final : public Dashboard {
       server = HttpServer::listen(options_.address, 0, *feed_, options_.limits);
     }
     if (server.status().IsIOError()) {
-      return arrow::Status::IOError(server.status().message(),
-                                    "; give another port, or none: then a free one is chosen");
+      const bool is_port = options_.port && *options_.port != 0;
+      return server.status().WithMessage(server.status().message(),
+                                         is_port ? "; give another port, or none: then a free one is chosen"
+                                                 : "; is it an address of this machine (--host)?");
     }
     ARROW_ASSIGN_OR_RAISE(server_, std::move(server));
     return arrow::Status::OK();

@@ -40,6 +40,8 @@ struct DashboardOptions {
   /// Told what a user at the terminal should see: what was done, and the address with the next code. On any thread.
   std::function<void(const std::string& line)> tell = {};
   HttpLimits limits = {};
+  /// Whether runs find it, and say so (track::DashboardAddress).
+  bool is_announced = true;
 };
 
 class Dashboard {

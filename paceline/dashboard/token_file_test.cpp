@@ -27,9 +27,15 @@ TEST(TokenFile, IsMadeOnceForItsUserAlone) {
   testing::write_file(path, "short\n");
   ::chmod(path.c_str(), 0600);
   EXPECT_THAT(token_in_file(path, "the token for /metrics").status().message(), HasSubstr("holds no token"));
+  testing::write_file(path, std::string(1025, 'x'));
+  EXPECT_THAT(token_in_file(path, "the token for /metrics").status().message(), HasSubstr("of 32 to 1024 letters"));
+  testing::write_file(path, "");  // the disk was full
+  EXPECT_EQ(token_in_file(path, "the token for /metrics").ValueOrDie().size(), 32u);
   std::filesystem::remove(path);
   std::filesystem::create_symlink(folder / "elsewhere", path);
   EXPECT_FALSE(token_in_file(path, "the token for /metrics").ok());
+  std::filesystem::remove(path);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 }  // namespace

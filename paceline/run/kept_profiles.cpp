@@ -23,13 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// When a profile without a note was asked for: its name says so; 0 for another name.
-double time_in(const std::string& name) {
-  std::tm time{};
-  const char* const rest = ::strptime(name.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
-  return rest == nullptr ? 0 : static_cast<double>(::timegm(&time));
-}
-
 // Equal problems of several processes are said once: "ranks 0-3: …".
 std::vector<std::string> problems_of(const stacks::Profiles& taken) {
   std::vector<std::string> all;
@@ -100,13 +93,19 @@ arrow::Result<stacks::Profiles> lines_in(const Descriptor& folder) {
 }
 
 KeptProfile without_note(const std::string& name, const stacks::Profiles& taken) {
-  return described({.name = name, .time = time_in(name)}, taken);
+  return described({.name = name, .time = time_of_profile(name)}, taken);
 }
 
 }  // namespace
 
 std::string profile_name(Time asked) {
   return paceline::to_string(asked);
+}
+
+double time_of_profile(const std::string& name) {
+  std::tm time{};
+  const char* const rest = ::strptime(name.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
+  return rest == nullptr ? 0 : static_cast<double>(::timegm(&time));
 }
 
 KeptProfile described(KeptProfile profile, const stacks::Profiles& taken) {

@@ -115,7 +115,8 @@ void ProfileBuilder::add(const ThreadProfile& thread, const StackFrames& root_fi
   });
   const auto position = static_cast<size_t>(same - threads.begin());
   if (same == threads.end()) {
-    threads.push_back({.tid = thread.tid, .name = thread.name, .language = thread.language, .stacks = {}});
+    threads.push_back(thread);
+    threads.back().stacks.clear();
   }
   std::vector<int64_t> stack;
   for (const StackFrame& frame : root_first) {

@@ -35,10 +35,11 @@ inline constexpr const char* kSamples = "samples";
 inline constexpr const char* kBytes = "bytes";
 
 // One thread's stacks in one language: of a Python program's thread there may be both.
-#define PACELINE_THREAD_PROFILE_FIELDS(FIELD) \
-  FIELD(int64_t, tid, 0)                      \
-  FIELD(std::string, name, "")                \
-  FIELD(std::string, language, kNativeCode)   \
+#define PACELINE_THREAD_PROFILE_FIELDS(FIELD)                          \
+  FIELD(int64_t, tid, 0)                                               \
+  FIELD(std::string, name, "")                                         \
+  FIELD(std::string, language, kNativeCode)                            \
+  FIELD(double, seconds, 0.0) /* that it was seen, of waits; else 0 */ \
   FIELD(CountedStacks, stacks, {})
 PACELINE_RECORD(ThreadProfile, PACELINE_THREAD_PROFILE_FIELDS);
 using ThreadProfiles = std::vector<ThreadProfile>;

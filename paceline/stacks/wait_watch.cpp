@@ -84,10 +84,8 @@ void WaitWatch::find_threads() {
     Thread& thread = found->second;
     thread.folder = "/proc/" + std::to_string(pid_) + "/task/" + std::to_string(tid) + "/";
     thread.name = read_small(thread.folder + "comm");
-    const std::string schedule = read_small(thread.folder + "schedstat");
-    const std::string_view ready = word(schedule, 1);
-    std::from_chars(ready.data(), ready.data() + ready.size(), thread.ready_ns_before);
-    thread.ready_ns = thread.ready_ns_before;
+    thread.before = thread.last = time_in(read_small(thread.folder + "schedstat"));
+    thread.first_seen = thread.last_seen = Steady::now();
   }
   // With the libraries that were loaded meanwhile.
   if (std::string maps = read_kernel_file("/proc/" + std::to_string(pid_) + "/maps"); !maps.empty()) {
@@ -99,20 +97,42 @@ void WaitWatch::look(int64_t intervals) {
   const ChildSignalBlocked blocked;
   release_late(Steady::now());
   if (++looks_ % kLooksBetweenScans == 0) find_threads();
+  looked_ = Steady::now();
   for (const pid_t tid : living_) {
-    if (std::ranges::find(late_, tid, &HeldThread::tid) == late_.end()) look_at(tid, threads_[tid], intervals);
+    const bool is_late = std::ranges::find(late_, tid, &HeldThread::tid) != late_.end();
+    if (is_late || look_at(tid, threads_[tid], intervals)) ended_ = looked_;
   }
-  ended_ = Steady::now();
 }
 
-void WaitWatch::look_at(pid_t tid, Thread& thread, int64_t intervals) {
+WaitWatch::ProcessorTime WaitWatch::time_in(const std::string& schedule) {
+  ProcessorTime time;
+  const std::string_view run = word(schedule, 0), ready = word(schedule, 1);
+  std::from_chars(run.data(), run.data() + run.size(), time.run_ns);
+  std::from_chars(ready.data(), ready.data() + ready.size(), time.ready_ns);
+  return time;
+}
+
+// What the kernel leaves of the time that it was seen.
+double WaitWatch::seconds_waited(const Thread& thread) {
+  const std::chrono::duration<double> seen = thread.last_seen - thread.first_seen;
+  const int64_t run_ns = thread.last.run_ns - thread.before.run_ns;
+  const int64_t ready_ns = thread.last.ready_ns - thread.before.ready_ns;
+  return std::max(seen.count() - static_cast<double>(run_ns + ready_ns) * 1e-9, 0.0);
+}
+
+// False where it is gone.
+bool WaitWatch::look_at(pid_t tid, Thread& thread, int64_t intervals) {
   std::string call = read_small(thread.folder + "syscall");
   const std::string schedule = read_small(thread.folder + "schedstat");
-  const std::string_view ready = word(schedule, 1);
-  std::from_chars(ready.data(), ready.data() + ready.size(), thread.ready_ns);
+  if (schedule.empty()) {
+    thread.call.clear();
+    return false;
+  }
+  thread.last = time_in(schedule);
+  thread.last_seen = Steady::now();
   if (call.empty() || call == "running") {
     thread.call.clear();
-    return;
+    return true;
   }
   std::string turns(word(schedule, 2));
   // Holding it has given it a turn.
@@ -123,7 +143,7 @@ void WaitWatch::look_at(pid_t tid, Thread& thread, int64_t intervals) {
     thread.call = std::move(call);
     const auto known = thread.waits.find(thread.call);
     (known == thread.waits.end() ? missed_ : waits_[known->second].intervals) += intervals;
-    return;
+    return true;
   }
   thread.call = std::move(call);
   Wait wait{.thread = {.tid = tid}, .intervals = intervals};
@@ -131,10 +151,11 @@ void WaitWatch::look_at(pid_t tid, Thread& thread, int64_t intervals) {
   if (!thread.was_held && wait.state.empty()) {
     thread.call.clear();
     missed_ += intervals;
-    return;
+    return true;
   }
   thread.waits[thread.call] = waits_.size();
   waits_.push_back(std::move(wait));
+  return true;
 }
 
 // Whether it was held, in the call that it was seen in.
@@ -172,20 +193,40 @@ Profile WaitWatch::profile(Symbols& symbols) const {
                   .seconds = std::chrono::duration<double>(ended_ - began_).count(),
                   .dropped = missed_,
                   .ways = {"ptrace"}};
+  if (looked_ - ended_ > std::chrono::milliseconds(200)) {
+    profile.problems.push_back("the process has ended meanwhile; this is what was seen until then");
+  }
+  struct Share {
+    int64_t seen = 0;  // intervals
+    double told = 0, exact = 0;
+  };
+  std::map<pid_t, Share> shares;
+  for (const Wait& wait : waits_) shares[wait.thread.tid].seen += wait.intervals;
+  const auto seconds_of = [](const Thread& thread) {
+    return std::chrono::duration<double>(thread.last_seen - thread.first_seen).count();
+  };
   ProfileBuilder builder(profile);
   Symbols::Stacks stacks(symbols, {.pid = pid_, .maps = maps_});
   for (const Wait& wait : waits_) {
-    const std::string& name = threads_.at(wait.thread.tid).name;
+    const Thread& thread = threads_.at(wait.thread.tid);
+    Share& share = shares[wait.thread.tid];
+    share.exact += static_cast<double>(wait.intervals) / static_cast<double>(std::max<int64_t>(share.seen, 1)) *
+                   seconds_waited(thread) * kWaitRate;
+    const int64_t intervals = std::llround(share.exact - share.told);
+    share.told += static_cast<double>(intervals);
+    if (intervals <= 0) continue;
     StackFrames frames;
     if (!wait.thread.stack.empty()) frames = root_first(stacks.name(wait.thread), wait.is_cut);
     if (!wait.state.empty()) frames.push_back({.function = wait.state});
-    builder.add({.tid = wait.thread.tid, .name = name, .language = kNativeCode}, frames, wait.intervals);
+    builder.add({.tid = wait.thread.tid, .name = thread.name, .language = kNativeCode, .seconds = seconds_of(thread)},
+                frames, intervals);
   }
   for (const auto& [tid, thread] : threads_) {
-    const double ready_s = static_cast<double>(thread.ready_ns - thread.ready_ns_before) * 1e-9;
+    const double ready_s = static_cast<double>(thread.last.ready_ns - thread.before.ready_ns) * 1e-9;
     const int64_t intervals = std::llround(ready_s * kWaitRate);
     if (intervals <= 0) continue;
-    builder.add({.tid = tid, .name = thread.name, .language = kNativeCode}, {{.function = kWantsProcessor}}, intervals);
+    builder.add({.tid = tid, .name = thread.name, .language = kNativeCode, .seconds = seconds_of(thread)},
+                {{.function = kWantsProcessor}}, intervals);
   }
   return profile;
 }

@@ -2,8 +2,9 @@
 //
 // The kernel tells of each thread whether it waits, in which call, and how often it has been given a processor. The
 // stack of a thread does not change while it waits, so it is copied once for each wait, for which the thread is held
-// for some ten microseconds (held_thread_internal.h) and then waits on. A thread that runs is not touched. What a
-// thread wants to run and has no processor is told too, as time in kWantsProcessor.
+// for some ten microseconds (held_thread_internal.h) and then waits on. A thread that runs is not touched. How
+// long a thread has run, and has wanted to without a processor, the kernel counts exactly: the rest of its time is what
+// its waits share, as often as each was seen. What it has wanted a processor for is told as time in kWantsProcessor.
 //
 // Needs the right to trace the process, as capture() does; nothing happens in it, so it may hang, be stopped, or be any
 // program. Threading: all of it on one thread, which must not have other children that it waits for meanwhile.
@@ -54,6 +55,9 @@ class WaitWatch {
     bool is_cut = false;
     int64_t intervals = 0;
   };
+  struct ProcessorTime {
+    int64_t run_ns = 0, ready_ns = 0;
+  };
   struct Thread {
     std::string folder;
     std::string name;
@@ -61,12 +65,15 @@ class WaitWatch {
     std::string turns;  // on a processor, until then
     bool was_held = false;
     std::map<std::string, size_t> waits;  // its last one in each call
-    int64_t ready_ns_before = 0, ready_ns = 0;
+    ProcessorTime before, last;
+    std::chrono::steady_clock::time_point first_seen, last_seen;
   };
 
   explicit WaitWatch(pid_t pid, size_t most_stacks);
   void find_threads();
-  void look_at(pid_t tid, Thread& thread, int64_t intervals);
+  bool look_at(pid_t tid, Thread& thread, int64_t intervals);
+  static ProcessorTime time_in(const std::string& schedule);
+  static double seconds_waited(const Thread& thread);
   bool take_stack(pid_t tid, const Thread& thread, Wait& wait);
   void release_late(std::chrono::steady_clock::time_point deadline);
 
@@ -80,7 +87,8 @@ class WaitWatch {
   int64_t missed_ = 0;            // intervals of waits that were over when the thread was held
   int64_t looks_ = 0;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point ended_ = began_;
+  std::chrono::steady_clock::time_point ended_ = began_;  // the last look at which it lived
+  std::chrono::steady_clock::time_point looked_ = began_;
 };
 
 /// Looks at them all, for so long.

@@ -161,6 +161,17 @@ TEST(WaitWatch, AWaitCountsForItsTime) {
   EXPECT_LT(waited, looks) << to_folded({profile});
 }
 
+// What was waited, wanted and run is all of the time, and no more.
+TEST(WaitWatch, TheTimesOfAThreadAddUp) {
+  const WaitingChild child([](Shared& shared) { named_thread(shared, "both", wait_half_of_the_time).join(); }, 1);
+  const Profile profile = waits_of(child.pid(), 2);
+  const auto both = std::ranges::find(profile.threads, "both", &ThreadProfile::name);
+  ASSERT_NE(both, profile.threads.end());
+  const double told = static_cast<double>(looks_of(profile, "both", "")) / kWaitRate;
+  EXPECT_LE(told, both->seconds + 1 / kWaitRate);
+  EXPECT_LE(both->seconds, profile.seconds + 0.1);
+}
+
 TEST(WaitWatch, WaitsGoOnAsIfNobodyHadLooked) {
   const WaitingChild child(
       [](Shared& shared) {
@@ -214,8 +225,12 @@ TEST(WaitWatch, AProcessThatEndsKeepsWhatWasSeen) {
   ::kill(child.pid(), SIGKILL);
   ::waitpid(child.pid(), nullptr, 0);
   look_for(watches, std::chrono::milliseconds(100));
+  look_for(watches, std::chrono::milliseconds(300));
   Symbols symbols;
-  EXPECT_THAT(to_folded({watches.front().profile(symbols)}), HasSubstr("wait_for_a_condition()"));
+  const Profile profile = watches.front().profile(symbols);
+  EXPECT_THAT(to_folded({profile}), HasSubstr("wait_for_a_condition()"));
+  EXPECT_LT(profile.seconds, 0.3) << "while it lived";
+  EXPECT_THAT(profile.problems, ElementsAre(HasSubstr("has ended meanwhile")));
 }
 
 TEST(WaitWatch, SaysThatThereIsNoSuchProcess) {

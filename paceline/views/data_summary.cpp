@@ -87,6 +87,11 @@ void add_verdict(const Rates& rates, DatasetSummary& dataset) {
     dataset.verdict = "nobody has read it yet";
     return;
   }
+  const bool has_told = std::ranges::any_of(dataset.ranks, [](const RankFigures& rank) { return rank.open_s > 0; });
+  if (!has_told) {
+    dataset.verdict = "no rank has said yet how long it waits";
+    return;
+  }
   if (std::max(dataset.waited_share, rates.is_recent ? 0 : dataset.most_waited_share) < kMuchWaiting) {
     dataset.verdict = "data is not the limit: " + waited;
     return;
@@ -125,6 +130,10 @@ DatasetSummary summary_of(const run::ProcessFigures& process, const DatasetFigur
         .bytes_per_s = rates.rate(column + "bytes_per_s", static_cast<double>(step.bytes_task_outputs_generated)),
         .busy_threads = rates.rate(column + "busy_threads", step.block_generation_time),
         .figures = step};
+    // What a block takes is counted once it is there.
+    if (is_live && rates.is_recent) {
+      one.busy_threads = std::max(one.busy_threads.value_or(0), static_cast<double>(step.num_tasks_running));
+    }
     one.state = state_of(one, rates, is_live, is_held_up);
     is_running = is_running || one.state == "running" || one.state == "stuck" || one.state == "blocked";
     dataset.operators.push_back(std::move(one));

@@ -93,9 +93,13 @@ TEST_F(DataSummary, AnOperatorThatHangsOrIsHeldUpIsTold) {
   EXPECT_EQ(stuck.operators[1].state, "idle");
   EXPECT_EQ(stuck.operators[1].rows_per_s, std::nullopt);
   EXPECT_EQ(stuck.verdict, "nobody has read it yet");
+  now.datasets[0].ranks = {{.rank = 0}};  // which waits for its first block
+  testing::write_file(folder_ / run_layout::data_figures({1}), Json(now).dump());
+  EXPECT_EQ(summary(true, 1100).verdict, "no rank has said yet how long it waits");
   track::SampleFiles samples(folder_ / run_layout::data_samples({1}), "data", "1");
   samples.add({.time = 1100, .values = {{"train/backpressure_threads", 0.5}, {"train/1 Map/rows_per_s", 0}}});
   EXPECT_EQ(summary(true, 1100.5).operators[1].state, "blocked");
+  EXPECT_EQ(summary(true, 1100.5).operators[0].busy_threads, 1) << "with a block that is not there yet";
 }
 
 }  // namespace

@@ -108,9 +108,9 @@ arrow::Result<run::KeptProfile> take_profile(const track::RunRow& run, int64_t r
   if (std::ranges::all_of(taken.profiles, [](const auto& one) { return one.ways.empty(); })) {
     return arrow::Status::ExecutionError("no worker was sampled: ", first_problem(taken.profiles));
   }
+  const std::string name = std::filesystem::path(taken.folder).filename().string();
   run::KeptProfile profile = run::described(
-      {.name = std::filesystem::path(taken.folder).filename().string(), .kind = kind, .who = who, .rank = rank},
-      taken.profiles);
+      {.name = name, .kind = kind, .time = run::time_of_profile(name), .who = who, .rank = rank}, taken.profiles);
   if (!taken.problem.empty()) profile.problems.push_back(taken.problem);
   return profile;
 }

@@ -54,7 +54,9 @@ TEST(Fuzz, DashboardHeaders) {
     EXPECT_TRUE(dashboard::refuse_other_site(request));
     const bool is_loopback = dashboard::is_loopback_host(text);
     EXPECT_EQ(dashboard::refuse_stranger(request).has_value(), !is_loopback);
-    if (is_loopback) EXPECT_LE(text.size(), std::string_view("localhost:65535").size()) << text;
+    if (is_loopback) {
+      EXPECT_LE(text.size(), std::string_view("localhost:65535").size()) << text;
+    }
   });
 }
 

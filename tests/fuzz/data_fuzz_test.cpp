@@ -164,7 +164,9 @@ TEST(Fuzz, MessagesToADataProcess) {
 TEST(Fuzz, BatchesInMemory) {
   Fuzzer("batch").run([](std::string_view bytes) {
     const auto batch = batch_in(arrow::Buffer::FromString(std::string(bytes)));
-    if (batch.ok()) EXPECT_TRUE((*batch)->Validate().ok());
+    if (batch.ok()) {
+      EXPECT_TRUE((*batch)->Validate().ok());
+    }
   });
 }
 

@@ -97,6 +97,7 @@ void tell_user(const dashboard::Dashboard& running, const DashboardFlags& flags)
 arrow::Status serve(const DashboardFlags& flags) {
   dashboard::DashboardOptions options = flags.options;
   ARROW_ASSIGN_OR_RAISE(options.storage_paths, index_storage_paths(flags.storage_paths));
+  options.is_announced = !flags.is_for_driver;  // it ends with its driver, and other runs may go on
   if (!flags.is_for_driver) options.tell = tell;
   std::unique_ptr<dashboard::Dashboard> running;
   {

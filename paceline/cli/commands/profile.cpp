@@ -2,6 +2,7 @@
 #include "paceline/stacks/profile.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/profile_summary.h"
@@ -59,6 +60,10 @@ arrow::Status profile(const ProfileSettings& settings) {
   if (!settings.output.empty() && settings.output.ends_with(".json.gz") != is_timeline) {
     return arrow::Status::Invalid("wanted a file that ends with ", is_timeline ? ".json.gz" : ".json, .folded or .txt",
                                   " for this kind of profile, got ", settings.output);
+  }
+  const std::filesystem::path folder = std::filesystem::path(settings.output).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
+    return arrow::Status::Invalid("cannot write ", settings.output, ": there is no folder ", folder.string());
   }
   ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(settings.run));
   ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
@@ -118,7 +123,7 @@ void add_profile(CLI::App& program, int& exit_code) {
   const auto settings = std::make_shared<ProfileSettings>();
   const auto run = add_run(*command);
   command->add_option("--rank", settings->rank, "Only the worker with this rank")
-      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->check(CLI::Validator(CLI::Range(int64_t{0}, int64_t{1} << 31)).description(""))
       ->type_name("N");
   std::vector<CLI::Option*> flags;
   for (const rpc::ProfileKind& kind : rpc::kProfileKinds) {

@@ -67,11 +67,16 @@ ThreadTime time_of(const Profile& profile, const stacks::ThreadProfile& thread) 
   return time;
 }
 
+// An earlier version has not said it of each thread.
+double seconds_seen(const Profile& profile, const stacks::ThreadProfile& thread) {
+  return thread.seconds > 0 ? thread.seconds : profile.seconds;
+}
+
 // Threads of pools, and those that serve the run, which had nothing to do.
 bool is_idle(const Profile& profile, const stacks::ThreadProfile& thread) {
   constexpr double kAllTheTime = 0.99;
   const auto waited = static_cast<double>(time_of(profile, thread).waited);
-  return thread.tid != profile.pid && waited >= kAllTheTime * profile.seconds * profile.rate;
+  return thread.tid != profile.pid && waited >= kAllTheTime * seconds_seen(profile, thread) * profile.rate;
 }
 
 std::string seconds_text(double seconds) {
@@ -93,8 +98,8 @@ std::string thread_table(const Profile& profile) {
     const ThreadTime time = time_of(profile, thread);
     const double waits = static_cast<double>(time.waited) / profile.rate;
     const double ready = static_cast<double>(time.wanted_processor) / profile.rate;
-    table.add(
-        {"  " + thread.name, seconds_text(waits), seconds_text(ready), seconds_text(profile.seconds - waits - ready)});
+    table.add({"  " + thread.name, seconds_text(waits), seconds_text(ready),
+               seconds_text(seconds_seen(profile, thread) - waits - ready)});
   }
   std::string text = shown > 0 ? table.text(output_columns()) : "";
   if (idle > 0) text += "  " + std::to_string(idle) + (idle > 1 ? " threads" : " thread") + " waited all the time\n";

@@ -32,7 +32,7 @@ void add_stacks(CLI::App& program, int& exit_code) {
   const auto run = add_run(*command);
   const auto rank = std::make_shared<int64_t>(-1);
   command->add_option("--rank", *rank, "Only the worker with this rank")
-      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->check(CLI::Validator(CLI::Range(int64_t{0}, int64_t{1} << 31)).description(""))
       ->type_name("N");
   const auto as_json = add_json(*command);
   command->callback([run, rank, as_json, &exit_code] { exit_code = report(show_stacks(*run, *rank, *as_json)); });

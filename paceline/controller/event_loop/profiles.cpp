@@ -44,9 +44,12 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
              .who = who,
              .rank = wanted.rank,
              .seconds = seconds};
-  for (const auto& [other, asked] : profile_questions_) {
-    if (asked.answers.profile.name == profile.name) profile.name += "_2";  // of the same millisecond
-  }
+  const auto is_taken = [this](const std::string& name) {
+    return std::ranges::any_of(profile_questions_,
+                               [&](const auto& one) { return one.second.answers.profile.name == name; });
+  };
+  const std::string name = profile.name;
+  for (int next = 2; is_taken(profile.name); ++next) profile.name = name + "_" + std::to_string(next);
   note_places(question.answers);
   const int64_t number = ++last_question_;
   for (auto& [agent, workers] : workers_of_agent) {

@@ -23,6 +23,8 @@
 namespace paceline::data {
 namespace {
 
+// A rank that waits says so that often.
+constexpr std::chrono::seconds kToldEvery{1};
 // Of batches that are small, handing one over costs more than making it: more are asked for, some at a time.
 constexpr int64_t kSmallBatch = int64_t{16} << 10;  // bytes
 constexpr int64_t kSmallAhead = 16;
@@ -119,11 +121,18 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
     const auto is_there = [&] { return !stream.arrived.empty() || stream.end || broken_; };
     if (!is_there() && stream.owed == 0) want(stream, 1);
     if (!is_there()) {
-      const auto since = std::chrono::steady_clock::now();
+      auto since = std::chrono::steady_clock::now();
+      const auto note_wait = [&] {
+        const auto now = std::chrono::steady_clock::now();
+        stream.waited += now - std::exchange(since, now);
+      };
       if (options_.on_wait) options_.on_wait(true);
-      changed_.wait(lock, is_there);
+      while (!changed_.wait_for(lock, kToldEvery, is_there)) {  // who looks on sees who waits before it is over
+        note_wait();
+        want(stream, 0);
+      }
       if (options_.on_wait) options_.on_wait(false);
-      stream.waited += std::chrono::steady_clock::now() - since;
+      note_wait();
     }
     if (stream.arrived.empty()) {
       ARROW_RETURN_NOT_OK(stream.end ? *stream.end : *broken_);

@@ -73,4 +73,14 @@ arrow::Result<DashboardProcess> DashboardProcess::start(const agent::Guardian& g
   return DashboardProcess(std::move(connection), std::move(ends), std::move(said->line));
 }
 
+std::string DashboardProcess::take_url() {
+  const std::string base = url_.substr(0, url_.find('#'));
+  return std::exchange(url_, base);
+}
+
+bool DashboardProcess::is_running() const {
+  pollfd pidfd{ends_.front().get(), POLLIN, 0};
+  return ::poll(&pidfd, 1, 0) == 0;
+}
+
 }  // namespace paceline::controller

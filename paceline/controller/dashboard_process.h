@@ -26,8 +26,9 @@ class DashboardProcess {
   static arrow::Result<DashboardProcess> start(const agent::Guardian& guardian, const std::string& program,
                                                std::chrono::milliseconds patience = std::chrono::seconds(20));
 
-  /// "http://127.0.0.1:8265/#code=…": opens one session.
-  const std::string& url() const { return url_; }
+  /// "http://127.0.0.1:8265/#code=…" the first time: the code opens one session. Later without it.
+  std::string take_url();
+  bool is_running() const;
 
  private:
   DashboardProcess(std::unique_ptr<rpc::BlockingSocket> guardian, std::vector<Descriptor> ends, std::string url)

@@ -293,7 +293,10 @@ void Arena::give_back(uint64_t offset, uint64_t bytes) {
 }
 
 void Arena::give_back_kept() {
-  for (const auto& [offset, bytes] : kept_.take_all()) give_back(offset, bytes);
+  while (kept_.bytes() > 0) {
+    const auto [offset, bytes] = kept_.take_last(UINT64_MAX);
+    give_back(offset, bytes);
+  }
 }
 
 }  // namespace paceline::collective

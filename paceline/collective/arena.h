@@ -22,7 +22,7 @@
 #include <optional>
 
 #include "paceline/collective/board.h"
-#include "paceline/collective/gaps.h"
+#include "paceline/core/gaps.h"
 #include "paceline/core/posix/forks.h"
 #include "paceline/core/posix/shared_memory.h"
 

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <iterator>
+#include <optional>
 
 namespace paceline::data {
 namespace {
@@ -23,56 +23,32 @@ arrow::Result<std::shared_ptr<Arena>> Arena::create(int64_t capacity, std::share
 }
 
 Arena::Arena(SharedMemory memory, std::shared_ptr<Ledger> ledger)
-    : memory_(std::move(memory)), ledger_(std::move(ledger)), fresh_{{0, capacity()}} {}
-
-// Joins it with its neighbours.
-void Arena::add(Ranges& ranges, int64_t offset, int64_t bytes) {
-  auto next = ranges.lower_bound(offset);
-  if (next != ranges.end() && offset + bytes == next->first) {
-    bytes += next->second;
-    next = ranges.erase(next);
-  }
-  if (next != ranges.begin()) {
-    const auto before = std::prev(next);
-    if (before->first + before->second == offset) {
-      before->second += bytes;
-      return;
-    }
-  }
-  ranges.emplace(offset, bytes);
-}
-
-// The offset of the first that fits.
-std::optional<int64_t> Arena::take(Ranges& ranges, int64_t bytes) {
-  const auto found = std::ranges::find_if(ranges, [bytes](const auto& range) { return range.second >= bytes; });
-  if (found == ranges.end()) return std::nullopt;
-  const auto [offset, size] = *found;
-  ranges.erase(found);
-  if (size > bytes) ranges.emplace(offset + bytes, size - bytes);
-  return offset;
+    : memory_(std::move(memory)), ledger_(std::move(ledger)) {
+  fresh_.add(0, memory_.bytes().size());
 }
 
 arrow::Result<Slot> Arena::allocate(int64_t bytes) {
   const int64_t wanted = std::max<int64_t>(1, (bytes + kPage - 1) / kPage) * kPage;
   std::unique_lock lock(mutex_);
-  const std::optional<int64_t> again = take(touched_, wanted);
-  std::optional<int64_t> offset = again;
-  if (again) touched_bytes_ -= wanted;
-  if (!offset) offset = take(fresh_, wanted);
-  if (!offset) {
+  const auto size = static_cast<uint64_t>(wanted);
+  const std::optional<uint64_t> again = touched_.take(size);
+  std::optional<uint64_t> found = again;
+  if (!found) found = fresh_.take(size);
+  if (!found) {
     give_back_beyond(0);
-    offset = take(fresh_, wanted);
+    found = fresh_.take(size);
   }
-  if (!offset) {
+  if (!found) {
     return arrow::Status::OutOfMemory("a batch of ", bytes, " bytes has no room: the rank still holds ", used_.size(),
                                       " batches with ", used_bytes_, " of the ", capacity(),
                                       " bytes that this machine can hold; keep fewer, or copies of what is needed");
   }
-  used_.emplace(*offset, Used{wanted, Ledger::reserve(ledger_, wanted)});
+  const auto offset = static_cast<int64_t>(*found);
+  used_.emplace(offset, Used{wanted, Ledger::reserve(ledger_, wanted)});
   used_bytes_ += wanted;
   lock.unlock();
   if (!again) ledger_->trim_spare();
-  return Slot{*offset, bytes};
+  return Slot{offset, bytes};
 }
 
 void Arena::free(int64_t offset) {
@@ -83,8 +59,7 @@ void Arena::free(int64_t offset) {
     const int64_t bytes = slot->second.bytes;
     used_bytes_ -= bytes;
     used_.erase(slot);
-    add(touched_, offset, bytes);
-    touched_bytes_ += bytes;
+    touched_.add(static_cast<uint64_t>(offset), static_cast<uint64_t>(bytes));
     give_back_beyond(used_bytes_ + kIdleBytes);
   }
   ledger_->trim_spare();
@@ -97,18 +72,15 @@ int64_t Arena::keep_at_most(int64_t bytes) {
 
 // Those behind first, so that slots gather in front.
 int64_t Arena::give_back_beyond(int64_t bytes) {
-  while (touched_bytes_ > bytes) {
-    const auto last = std::prev(touched_.end());
-    const int64_t size = std::min(last->second, (touched_bytes_ - bytes + kPage - 1) / kPage * kPage);
-    const int64_t offset = last->first + last->second - size;
+  const auto kept = static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
+  while (touched_.bytes() > kept) {
+    const auto [offset, size] = touched_.take_last((touched_.bytes() - kept + kPage - 1) / kPage * kPage);
     // Where it is refused, the memory stays touched, and counts no longer.
-    (void)::fallocate(memory_.descriptor().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, size);
-    last->second -= size;
-    if (last->second == 0) touched_.erase(last);
-    touched_bytes_ -= size;
-    add(fresh_, offset, size);
+    (void)::fallocate(memory_.descriptor().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                      static_cast<off_t>(offset), static_cast<off_t>(size));
+    fresh_.add(offset, size);
   }
-  return touched_bytes_;
+  return static_cast<int64_t>(touched_.bytes());
 }
 
 std::shared_ptr<arrow::MutableBuffer> Arena::buffer_of(const Slot& slot) const {
@@ -123,7 +95,7 @@ int64_t Arena::used_bytes() const {
 
 int64_t Arena::touched_bytes() const {
   const std::lock_guard lock(mutex_);
-  return used_bytes_ + touched_bytes_;
+  return used_bytes_ + static_cast<int64_t>(touched_.bytes());
 }
 
 }  // namespace paceline::data

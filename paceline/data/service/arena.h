@@ -13,8 +13,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 
+#include "paceline/core/gaps.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/shared_memory.h"
 #include "paceline/data/memory/ledger.h"
@@ -53,20 +53,14 @@ class Arena : public SpareMemory {
     Ledger::Reservation reservation;
   };
 
-  // Free ranges: their bytes by their offset.
-  using Ranges = std::map<int64_t, int64_t>;
-
   Arena(SharedMemory memory, std::shared_ptr<Ledger> ledger);
-  static void add(Ranges& ranges, int64_t offset, int64_t bytes);
-  static std::optional<int64_t> take(Ranges& ranges, int64_t bytes);
   int64_t give_back_beyond(int64_t bytes);
 
   const SharedMemory memory_;
   const std::shared_ptr<Ledger> ledger_;
   mutable std::mutex mutex_;
-  Ranges fresh_;    // take no memory
-  Ranges touched_;  // have been slots
-  int64_t touched_bytes_ = 0;
+  Gaps fresh_;    // take no memory
+  Gaps touched_;  // have been slots
   std::map<int64_t, Used> used_;
   int64_t used_bytes_ = 0;
 };

@@ -1,9 +1,9 @@
-#include "paceline/collective/gaps.h"
+#include "paceline/core/gaps.h"
 
+#include <algorithm>
 #include <iterator>
-#include <utility>
 
-namespace paceline::collective {
+namespace paceline {
 
 void Gaps::add(uint64_t offset, uint64_t bytes) {
   bytes_ += bytes;
@@ -35,9 +35,14 @@ std::optional<uint64_t> Gaps::take(uint64_t bytes) {
   return offset;
 }
 
-std::map<uint64_t, uint64_t> Gaps::take_all() {
-  bytes_ = 0;
-  return std::exchange(gaps_, {});
+Gaps::Range Gaps::take_last(uint64_t most) {
+  const auto last = std::prev(gaps_.end());
+  const uint64_t bytes = std::min(last->second, most);
+  last->second -= bytes;
+  const Range taken{last->first + last->second, bytes};
+  if (last->second == 0) gaps_.erase(last);
+  bytes_ -= bytes;
+  return taken;
 }
 
-}  // namespace paceline::collective
+}  // namespace paceline

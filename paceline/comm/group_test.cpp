@@ -12,11 +12,11 @@
 #include <filesystem>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "paceline/comm/backend.h"
 #include "paceline/comm/failure.h"
 #include "paceline/comm/reducer.h"
+#include "paceline/comm/torchrun_fixture.h"
 #include "paceline/rpc/memory_key_value.h"
 #include "paceline/testing/group_conformance.h"
 
@@ -480,17 +480,8 @@ TEST(Group, JoinsTorchrunsWorld) {
   EXPECT_EQ(status, 0);
 }
 
-// What torchrun's agent does: it keeps the store, also from one group of a process to the next.
 TEST(Group, JoinsTorchrunsWorldAgain) {
-  c10d::TCPStoreOptions server_options;
-  server_options.isServer = true;
-  server_options.waitWorkers = false;
-  server_options.port = 0;
-  const c10d::TCPStore server("127.0.0.1", server_options);
-  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
-  ::setenv("MASTER_PORT", std::to_string(server.getPort()).c_str(), 1);
-  ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
-  ::setenv("WORLD_SIZE", "2", 1);
+  const TorchrunAgent agent(2);
   GroupOptions options;
   options.timeout = std::chrono::seconds(60);
   const auto join_twice = [&] {

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <future>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "paceline/comm/nodes/nodes_fixture.h"
+#include "paceline/comm/torchrun_fixture.h"
 #include "paceline/core/peer_lost.h"
 #include "paceline/testing/group_conformance.h"
 #include "paceline/testing/in_fork.h"
@@ -123,15 +123,7 @@ enum class Loss { before_the_call, while_values_come };
 // Rank 0 is this process, the others are its children; `gone` ends in the middle of a collective.
 void expect_named_when_killed(int gone, Loss when = Loss::before_the_call) {
   ::signal(SIGPIPE, SIG_IGN);  // the store's server may write to who was killed
-  c10d::TCPStoreOptions server_options;
-  server_options.isServer = true;
-  server_options.waitWorkers = false;
-  server_options.port = 0;
-  const c10d::TCPStore server("127.0.0.1", server_options);
-  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
-  ::setenv("MASTER_PORT", std::to_string(server.getPort()).c_str(), 1);
-  ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
-  ::setenv("WORLD_SIZE", "4", 1);
+  const TorchrunAgent agent(4);
   const auto name_of_the_lost = [gone, when](int rank) -> std::string {
     ::setenv("RANK", std::to_string(rank).c_str(), 1);
     GroupOptions options;
@@ -179,8 +171,6 @@ void expect_named_when_killed(int gone, Loss when = Loss::before_the_call) {
     ::waitpid(children[static_cast<size_t>(rank - 1)], &status, 0);
     EXPECT_EQ(status, rank == gone ? SIGKILL : 0) << rank;
   }
-  for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE", "WORLD_SIZE", "RANK"})
-    ::unsetenv(name);
 }
 
 TEST(HierarchicalLosses, WhoIsKilledIsNamedOnAllNodes) {

@@ -15,6 +15,7 @@
 #include "paceline/comm/backend_internal.h"
 #include "paceline/comm/failure_internal.h"
 #include "paceline/comm/nodes/hierarchical_internal.h"
+#include "paceline/comm/own_backend_internal.h"
 #include "paceline/comm/shared_call_internal.h"
 #include "paceline/comm/shared_work_internal.h"
 #include "paceline/core/error.h"
@@ -28,41 +29,14 @@ using collective::SharedGroup;
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 
-class SharedMemoryBackend final : public c10d::Backend {
+class SharedMemoryBackend final : public OwnBackend {
  public:
-  using WorkPointer = c10::intrusive_ptr<c10d::Work>;
-
   /// `sparse`: connects to what takes sparse tensors; collective.
   SharedMemoryBackend(std::shared_ptr<SharedGroup> group, const BackendSettings& settings,
                       std::function<ConnectedBackend()> sparse)
-      : Backend(group->rank(), group->size()),
-        group_(std::move(group)),
-        settings_(settings),
-        timeout_(settings.timeout),
-        progress_(settings.progress),
-        failures_(std::make_shared<FailureReporter>(getRank(), getSize(), settings.thrown_as)),
-        connect_sparse_(std::move(sparse)) {}
+      : OwnBackend(settings, group->arena()), group_(std::move(group)), connect_sparse_(std::move(sparse)) {}
   ~SharedMemoryBackend() override {
     if (settings_.life) settings_.life->end();
-  }
-
-  const std::string getBackendName() const override { return "paceline"; }
-  void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
-  void setSequenceNumberForGroup() override {}
-  uint64_t getSequenceNumberForGroup() override { return called_; }
-
-  bool supportsSplitting() const override { return true; }
-  c10::intrusive_ptr<Options> getBackendOptions() override {
-    return c10::make_intrusive<Options>(getBackendName(), timeout_);
-  }
-  c10::intrusive_ptr<Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
-                                    const c10::intrusive_ptr<Options>& options) override {
-    return split_groups_.split_off(settings_, store, ranks, options->timeout);
-  }
-
-  bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
-  at::Tensor allocateTensor(long size, at::TensorOptions options) override {
-    return allocate_in(group_->arena(), size, options);
   }
 
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
@@ -248,7 +222,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
  private:
-  // A reduction to each rank.
+  // A broadcast by each rank.
   WorkPointer gather_parts(const Tensors& parts, const at::Tensor& input, const c10d::AllgatherOptions& options) {
     check_parts_of_ranks("all_gather", parts, input, getRank(), getSize());
     settle({input});
@@ -269,6 +243,8 @@ class SharedMemoryBackend final : public c10d::Backend {
     }
     return begin(c10d::OpType::ALLGATHER, Collective::all_gather, std::move(call), std::move(requests), parts);
   }
+
+  // A reduction to each rank.
   WorkPointer reduce_parts(Tensors& outputs, const Tensors& parts, const c10d::ReduceScatterOptions& options) {
     at::Tensor& output = outputs.front();
     check_parts_of_ranks("reduce_scatter", parts, output, getRank(), getSize());
@@ -286,9 +262,6 @@ class SharedMemoryBackend final : public c10d::Backend {
     }
     return begin(c10d::OpType::REDUCE_SCATTER, Collective::reduce_scatter, std::move(call), std::move(requests),
                  outputs);
-  }
-  std::chrono::milliseconds patience(std::chrono::milliseconds asked) const {
-    return asked.count() > 0 ? asked : timeout_;
   }
 
   // A call that reads these. What reads memory where it is comes after what writes there, as the group keeps the order;
@@ -448,12 +421,6 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   const HomeProcess home_;
   const std::shared_ptr<SharedGroup> group_;
-  const BackendSettings settings_;
-  std::chrono::milliseconds timeout_;
-  std::atomic<uint64_t> called_ = 0;
-  SplitGroups split_groups_;
-  const std::shared_ptr<GroupProgress> progress_;  // null: not counted
-  const std::shared_ptr<FailureReporter> failures_;
   // Where results are copied to when calls that are under way have ended.
   const std::shared_ptr<MemoryInUse> copied_back_ = std::make_shared<MemoryInUse>();
   const std::function<ConnectedBackend()> connect_sparse_;
@@ -500,42 +467,6 @@ collective::RanksByNode meet_ranks(const c10::intrusive_ptr<c10d::Store>& store,
   const collective::Bulletin bulletin = bulletin_in(c10::make_intrusive<c10d::PrefixStore>(name, store));
   return SharedGroup::meet(bulletin, static_cast<int>(settings.rank), static_cast<int>(settings.world_size),
                            settings.timeout, settings.node);
-}
-
-c10::intrusive_ptr<c10d::Backend> SplitGroups::split_off(const BackendSettings& settings,
-                                                         const c10::intrusive_ptr<c10d::Store>& store,
-                                                         const std::vector<int>& ranks,
-                                                         std::chrono::milliseconds timeout) {
-  const auto place = std::ranges::find(ranks, settings.rank);
-  if (place == ranks.end()) return nullptr;
-  BackendSettings own = settings;
-  own.rank = place - ranks.begin();
-  own.world_size = std::ssize(ranks);
-  own.timeout = timeout;
-  own.life = std::make_shared<BackendLife>();
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(lives_, [](const auto& one) { return one.expired(); });
-    lives_.push_back(own.life);
-    if (settings.progress != nullptr) {  // those that have these ranks are made in the same order by all of them
-      const std::string name = "split_" + std::to_string(++made_[ranks]);
-      own.progress = settings.progress->split(name, {ranks.begin(), ranks.end()});
-    }
-  }
-  auto backend = connect_shared_memory(store, own).handle;
-  own.life->begin(backend.get());
-  return backend;
-}
-
-void SplitGroups::abort() {
-  std::vector<std::weak_ptr<BackendLife>> lives;
-  {
-    const std::lock_guard lock(mutex_);
-    lives = lives_;
-  }
-  for (const auto& one : lives) {
-    if (const auto life = one.lock()) life->abort();
-  }
 }
 
 Backend shared_memory_backend() {

@@ -15,6 +15,7 @@
 #include "paceline/comm/nodes/hierarchical_internal.h"
 #include "paceline/comm/nodes/message_work_internal.h"
 #include "paceline/comm/nodes/relay_steps_internal.h"
+#include "paceline/comm/own_backend_internal.h"
 #include "paceline/comm/shared_call_internal.h"
 #include "paceline/comm/shared_work_internal.h"
 #include "paceline/core/error.h"
@@ -27,42 +28,17 @@ using std::chrono::milliseconds;
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 
-class HierarchicalBackend final : public c10d::Backend {
+class HierarchicalBackend final : public OwnBackend {
  public:
-  using WorkPointer = c10::intrusive_ptr<c10d::Work>;
-
   HierarchicalBackend(const BackendSettings& settings, Nodes nodes, std::shared_ptr<Relay> relay)
-      : Backend(static_cast<int>(settings.rank), static_cast<int>(settings.world_size)),
-        settings_(settings),
-        nodes_(std::move(nodes)),
-        timeout_(settings.timeout),
-        progress_(settings.progress),
-        failures_(std::make_shared<FailureReporter>(getRank(), getSize(), settings.thrown_as)),
-        relay_(std::move(relay)) {}
+      : OwnBackend(settings, relay->node().arena()), nodes_(std::move(nodes)), relay_(std::move(relay)) {}
   ~HierarchicalBackend() override {
     if (settings_.life) settings_.life->end();
   }
 
-  const std::string getBackendName() const override { return "paceline"; }
   void setTimeout(milliseconds timeout) override {
-    timeout_ = timeout;
+    OwnBackend::setTimeout(timeout);
     relay_->set_timeout(timeout);
-  }
-  void setSequenceNumberForGroup() override {}
-  uint64_t getSequenceNumberForGroup() override { return called_; }
-
-  bool supportsSplitting() const override { return true; }
-  c10::intrusive_ptr<Options> getBackendOptions() override {
-    return c10::make_intrusive<Options>(getBackendName(), timeout_);
-  }
-  c10::intrusive_ptr<Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
-                                    const c10::intrusive_ptr<Options>& options) override {
-    return split_groups_.split_off(settings_, store, ranks, options->timeout);
-  }
-
-  bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
-  at::Tensor allocateTensor(long size, at::TensorOptions options) override {
-    return allocate_in(relay_->node().arena(), size, options);
   }
 
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
@@ -301,8 +277,6 @@ class HierarchicalBackend final : public c10d::Backend {
         }};
   }
 
-  milliseconds patience(milliseconds asked) const { return asked.count() > 0 ? asked : timeout_; }
-
   WorkPointer by_nodes(c10d::OpType type, const CollectiveCall& counted, const collective::Fingerprint& fingerprint,
                        SharedCall call, RelaySteps steps, Tensors results, milliseconds timeout) {
     Begun begun = begin(type, counted, std::move(call), std::move(results));
@@ -489,13 +463,7 @@ class HierarchicalBackend final : public c10d::Backend {
                     std::move(call), std::move(steps), results, options.timeout);
   }
 
-  const BackendSettings settings_;
   const Nodes nodes_;
-  milliseconds timeout_;
-  const std::shared_ptr<GroupProgress> progress_;  // null: not counted
-  const std::shared_ptr<FailureReporter> failures_;
-  std::atomic<uint64_t> called_ = 0;
-  SplitGroups split_groups_;
   // What a call gives is there when all its steps have ended: none that reads or writes it may begin before.
   const std::shared_ptr<MemoryInUse> in_use_ = std::make_shared<MemoryInUse>();
   const std::shared_ptr<Relay> relay_;

@@ -4,12 +4,7 @@
 
 #include <c10/util/intrusive_ptr.h>
 
-#include <chrono>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
 
 #include "paceline/collective/group.h"
 #include "paceline/comm/backend_internal.h"
@@ -22,23 +17,6 @@ collective::Bulletin bulletin_in(const c10::intrusive_ptr<c10d::Store>& store);
 /// Finds out which ranks share memory; collective. `name`: of the keys in the store, of no other meeting.
 collective::RanksByNode meet_ranks(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
                                    const BackendSettings& settings);
-
-/// The groups that c10d splits off from one backend. abort() is thread-safe.
-class SplitGroups {
- public:
-  /// The group of some of the ranks of a backend with these settings; null where this rank is none of them. Collective
-  /// among them.
-  c10::intrusive_ptr<c10d::Backend> split_off(const BackendSettings& settings,
-                                              const c10::intrusive_ptr<c10d::Store>& store,
-                                              const std::vector<int>& ranks, std::chrono::milliseconds timeout);
-  /// Aborts those that are still there.
-  void abort();
-
- private:
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<BackendLife>> lives_;
-  std::map<std::vector<int>, int64_t> made_;  // by their ranks
-};
 
 /// Connects to all ranks; collective. `found`: of meet_ranks(). Shared memory within nodes, and Gloo among their
 /// leaders.

@@ -349,9 +349,9 @@ class HierarchicalBackend final : public OwnBackend {
 
   // Gloo ends the process of a rank to which more comes than it wants, and says nothing where less comes: ranks tell
   // each other before what they send.
-  WorkPointer all_to_all(c10d::OpType type, SharedCall call, Tensors results, at::Tensor output, at::Tensor input,
-                         std::vector<int64_t> receives, std::vector<int64_t> sends,
-                         const c10d::AllToAllOptions& options) {
+  WorkPointer all_to_all(c10d::OpType type, SharedCall call, Tensors results, const at::Tensor& output,
+                         const at::Tensor& input, const std::vector<int64_t>& receives,
+                         const std::vector<int64_t>& sends, const c10d::AllToAllOptions& options) {
     collective::Fingerprint fingerprint = fingerprint_of(Kind::all_to_all, {input});
     fingerprint.elements = 0;  // ranks may send as many as they like
     const CollectiveCall counted = call_of(Collective::all_to_all, {input});

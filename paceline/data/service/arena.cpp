@@ -13,11 +13,11 @@ constexpr int64_t kIdleBytes = int64_t{64} << 20;
 
 }  // namespace
 
-arrow::Result<std::shared_ptr<Arena>> Arena::create(int64_t capacity, std::shared_ptr<Ledger> ledger) {
+arrow::Result<std::shared_ptr<Arena>> Arena::create(int64_t capacity, const std::shared_ptr<Ledger>& ledger) {
   const int64_t pages = std::max<int64_t>(1, capacity / kPage);
   ARROW_ASSIGN_OR_RAISE(SharedMemory memory,
                         SharedMemory::create("paceline_batches", static_cast<size_t>(pages * kPage)));
-  const std::shared_ptr<Arena> arena(new Arena(std::move(memory), ledger));
+  std::shared_ptr<Arena> arena(new Arena(std::move(memory), ledger));
   ledger->add_spare(arena);
   return arena;
 }

@@ -31,7 +31,7 @@ struct Slot {
 class Arena : public SpareMemory {
  public:
   /// `capacity`: in bytes, of which none is taken yet. `ledger` counts the slots.
-  static arrow::Result<std::shared_ptr<Arena>> create(int64_t capacity, std::shared_ptr<Ledger> ledger);
+  static arrow::Result<std::shared_ptr<Arena>> create(int64_t capacity, const std::shared_ptr<Ledger>& ledger);
 
   /// OutOfMemory where the slots in use leave no room.
   arrow::Result<Slot> allocate(int64_t bytes);

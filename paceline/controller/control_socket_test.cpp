@@ -12,6 +12,7 @@
 
 #include "paceline/core/run_layout.h"
 #include "paceline/rpc/messages.h"
+#include "paceline/rpc/watch_messages.h"
 #include "paceline/run/control_client.h"
 #include "paceline/run/status_watch.h"
 #include "paceline/testing/temporary_folder.h"
@@ -85,6 +86,36 @@ TEST_F(ControlSocketTest, ADriverThatTellsNothingIsAsked) {
     }
   }
   EXPECT_EQ(status.get().ValueOrDie()["state"], "running");
+}
+
+// Its page is looked at each second, by a thread that has other runs to look at.
+TEST_F(ControlSocketTest, ADriverThatIsStoppedIsWaitedForOnce) {
+  Inbox inbox;
+  const auto socket = open_control_socket(run_.path(), inbox, occupation_).ValueOrDie();
+  std::promise<void> has_told;
+  const auto watch = run::StatusWatch::start({.on_change = [&](const std::string&) { has_told.set_value(); }});
+  const auto patience = std::chrono::milliseconds(100);
+  EXPECT_TRUE(watch->status(run_.path(), patience).status().IsCancelled());
+  // A quarter of an hour, if each waited.
+  for (int look = 0; look < 10'000; ++look) EXPECT_TRUE(watch->status(run_.path(), patience).status().IsCancelled());
+
+  int questions = 0;
+  for (bool has_wish = false; !has_wish || questions == 0;) {
+    inbox.wait(-1, std::nullopt, SystemClock());
+    for (const Incoming& incoming : inbox.take()) {
+      const auto* const from = std::get_if<FromCommandLine>(&incoming);
+      if (from == nullptr) continue;
+      has_wish = has_wish || from->request.type == rpc::WatchRun::kType;
+      if (from->request.type != rpc::StatusRequest::kType) continue;
+      ++questions;
+      rpc::Envelope reply = rpc::pack(rpc::StatusReply{{{"state", "running"}}});
+      reply.reply_to = from->request.request;
+      EXPECT_TRUE(from->client->send(std::move(reply)).ok());
+    }
+  }
+  EXPECT_EQ(questions, 1);
+  has_told.get_future().wait();
+  EXPECT_EQ(watch->status(run_.path(), patience).ValueOrDie()["state"], "running");
 }
 
 TEST_F(ControlSocketTest, AnswersInAFolderOfTheUsersOwn) {

@@ -27,6 +27,8 @@ namespace {
 
 // How long a page waits for a driver: one that is stopped shall not hold up the others.
 constexpr std::chrono::milliseconds kPatience{1'500};
+// Of the live pages' thread, which has other runs to look at: what a driver says later is a change.
+constexpr std::chrono::milliseconds kFirstLook{300};
 constexpr int64_t kMostReports = std::numeric_limits<int64_t>::max();
 
 constexpr std::string_view kStop = "stop", kStacks = "stacks", kProfile = "profile";
@@ -157,8 +159,8 @@ arrow::Result<Response> Api::list_runs(const Call& call) {
 }
 
 arrow::Result<Response> Api::show_run(const Call& call) {
-  ARROW_ASSIGN_OR_RAISE(const Json run, shown_run(call.part("id"), [](const std::string& folder) {
-                          return run::request_status(folder, kPatience);
+  ARROW_ASSIGN_OR_RAISE(const Json run, shown_run(call.part("id"), [this](const std::string& folder) {
+                          return live_status(folder, kPatience);
                         }));
   return json_response(run);
 }
@@ -365,9 +367,12 @@ arrow::Result<Json> Api::look(const std::string& topic) {
   if (!topic.starts_with(kRunTopic)) {
     return arrow::Status::Invalid("there is no topic \"", topic, "\"; there are: runs, run:ID");
   }
-  return shown_run(topic.substr(kRunTopic.size()), [this](const std::string& folder) {
-    return watch_ ? watch_->status(folder, kPatience) : run::request_status(folder, kPatience);
-  });
+  return shown_run(topic.substr(kRunTopic.size()),
+                   [this](const std::string& folder) { return live_status(folder, kFirstLook); });
+}
+
+arrow::Result<Json> Api::live_status(const std::string& folder, std::chrono::milliseconds patience) const {
+  return watch_ ? watch_->status(folder, patience) : run::request_status(folder, patience);
 }
 
 arrow::Result<Response> Api::stream(const Call& call) {
@@ -388,12 +393,24 @@ arrow::Result<Response> Api::stream(const Call& call) {
 arrow::Result<Response> Api::prometheus(const Call& call) {
   PrometheusText text;
   constexpr size_t kMostRuns = 200;
-  ARROW_ASSIGN_OR_RAISE(const views::RunPage page, runs_.list({.limit = kMostRuns}));
+  ARROW_ASSIGN_OR_RAISE(views::RunPage page, runs_.list({.limit = kMostRuns}));
+  std::erase_if(page.runs, [](const views::ListedRun& listed) { return !is_exported(listed); });
+  // All drivers are asked before one is waited for: those that are stopped cost kPatience together.
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   for (const views::ListedRun& listed : page.runs) {
-    if (!is_exported(listed)) continue;
+    (void)runs_.with_record(listed.id, [this](const track::RunRecord& record) {
+      if (watch_ && !track::is_over(record.run)) (void)watch_->status(record.run.path, std::chrono::milliseconds(0));
+      return arrow::Status::OK();
+    });
+  }
+  const auto ask = [&](const std::string& folder) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    return live_status(folder, std::max(left, std::chrono::milliseconds(1)));
+  };
+  for (const views::ListedRun& listed : page.runs) {
     // A run that cannot be read shall not cost the others.
     (void)runs_.with_record(listed.id, [&](const track::RunRecord& record) {
-      text.add(listed, views::shown_run(record, kPatience), record);
+      text.add(listed, views::shown_run(record, ask), record);
       for (const views::NodeSummary& node : views::node_summaries(record, to_seconds(SystemClock().now()))) {
         if (node.state == "live") text.add_node(track::run_id(record.run.path), record.run.name, node);
       }

@@ -81,6 +81,7 @@ class Api {
   arrow::Result<ActionAnswer> carry_out(const ActionRequest& request, const track::RunRow& run, const std::string& who);
   arrow::Result<track::RunRow> row_of(const std::string& id);
   arrow::Result<Json> shown_run(const std::string& id, const views::AskStatus& ask);
+  arrow::Result<Json> live_status(const std::string& folder, std::chrono::milliseconds patience) const;
   void record(const std::string& what) const {
     if (options_.record) options_.record(what);
   }

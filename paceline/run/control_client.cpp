@@ -24,12 +24,6 @@ arrow::Status no_live_run(const std::string& run_folder) {
       ": its driver has ended; started again with the same run name and storage path it goes on");
 }
 
-arrow::Status no_answer(const std::string& run_folder, std::chrono::milliseconds patience) {
-  return arrow::Status::Cancelled("the run in ", run_folder, " did not answer within ",
-                                  seconds_text(std::chrono::duration<double>(patience).count()),
-                                  ": its driver is stopped, or busy in a callback");
-}
-
 arrow::Result<rpc::Envelope> ask(const std::string& run_folder, rpc::Envelope request,
                                  std::chrono::milliseconds patience, const std::stop_token& given_up = {}) {
   ARROW_ASSIGN_OR_RAISE(Descriptor connected, connect_to_run(run_folder, patience));
@@ -53,6 +47,12 @@ arrow::Result<Json> status_in(const arrow::Result<rpc::Envelope>& reply) {
 }
 
 }  // namespace
+
+arrow::Status no_answer(const std::string& run_folder, std::chrono::milliseconds patience) {
+  return arrow::Status::Cancelled("the run in ", run_folder, " did not answer within ",
+                                  seconds_text(std::chrono::duration<double>(patience).count()),
+                                  ": its driver is stopped, or busy in a callback");
+}
 
 // The link is resolved here: a socket's own address is short, a run folder's path may not be.
 arrow::Result<Descriptor> connect_to_run(const std::string& run_folder, std::chrono::milliseconds patience) {

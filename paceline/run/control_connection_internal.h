@@ -13,4 +13,7 @@ namespace paceline::run {
 /// IOError when nobody listens, Cancelled when nobody accepts within `patience`; both say what that means of the run.
 arrow::Result<Descriptor> connect_to_run(const std::string& run_folder, std::chrono::milliseconds patience);
 
+/// Cancelled: the run lives and has said nothing within `patience`.
+arrow::Status no_answer(const std::string& run_folder, std::chrono::milliseconds patience);
+
 }  // namespace paceline::run

@@ -1,5 +1,6 @@
 #include "paceline/run/status_watch.h"
 
+#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -7,6 +8,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -25,6 +27,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 // A driver that has told nothing for longer is in the user's code, is stopped, or is of a version that tells nothing.
 constexpr std::chrono::milliseconds kSilence{static_cast<int>(rpc::kLongestSilence * 1'500)};
+constexpr std::chrono::milliseconds kShortest{1};
 
 class Watching final : public StatusWatch {
  public:
@@ -38,20 +41,31 @@ class Watching final : public StatusWatch {
   }
 
   arrow::Result<Json> status(const std::string& run_folder, std::chrono::milliseconds patience) override {
+    const auto deadline = SteadyClock::now() + patience;
     std::unique_lock lock(mutex_);
-    if (!watched_.contains(run_folder)) ARROW_RETURN_NOT_OK(begin(run_folder, patience));
-    const auto is_settled = [&] {
+    if (!watched_.contains(run_folder)) {
+      lock.unlock();
+      ARROW_ASSIGN_OR_RAISE(Descriptor socket, connect_to_run(run_folder, std::max(patience, kShortest)));
+      lock.lock();
+      if (!watched_.contains(run_folder)) begin(run_folder, std::move(socket));
+    }
+    Watched& watched = watched_.at(run_folder);
+    watched.wanted = SteadyClock::now();
+    if (!watched.is_fresh()) ask(watched);
+    // Who has not answered for so long before will not be waited for again.
+    const auto until = std::min(deadline, watched.asked + patience);
+    changed_.wait_until(lock, until, [&] {
       const auto found = watched_.find(run_folder);
-      return found == watched_.end() || found->second.has_told || SteadyClock::now() - found->second.begun > patience;
-    };
-    changed_.wait_for(lock, patience, is_settled);
-    if (const auto found = watched_.find(run_folder); found != watched_.end()) {
-      Watched& watched = found->second;
-      watched.asked = SteadyClock::now();
-      if (watched.has_told && SteadyClock::now() - watched.told < kSilence) return watched.status;
+      return found == watched_.end() || found->second.is_fresh();
+    });
+    const auto found = watched_.find(run_folder);
+    if (found != watched_.end()) {
+      if (!found->second.is_fresh()) return no_answer(run_folder, patience);
+      return found->second.status;
     }
     lock.unlock();
-    return request_status(run_folder, patience);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
+    return request_status(run_folder, std::max(left, kShortest));  // whether it has ended
   }
 
  private:
@@ -59,15 +73,18 @@ class Watching final : public StatusWatch {
     std::unique_ptr<rpc::Channel> channel;
     std::unique_ptr<asio::steady_timer> end;
     Json status = Json::object();
-    bool has_told = false;
-    SteadyClock::time_point begun, told, asked;
+    bool is_asked = false;           // and has not answered
+    SteadyClock::time_point asked;   // for its status
+    SteadyClock::time_point wanted;  // by who calls status()
+    std::optional<SteadyClock::time_point> told;
+
+    bool is_fresh() const { return told && SteadyClock::now() - *told < kSilence; }
   };
 
   // With the lock.
-  arrow::Status begin(const std::string& run_folder, std::chrono::milliseconds patience) {
-    ARROW_ASSIGN_OR_RAISE(Descriptor socket, connect_to_run(run_folder, patience));
+  void begin(const std::string& run_folder, Descriptor socket) {
     Watched& watched = watched_[run_folder];
-    watched.begun = watched.asked = SteadyClock::now();
+    watched.wanted = SteadyClock::now();
     watched.channel = rpc::make_socket_channel(loop_, std::move(socket));
     watched.end = std::make_unique<asio::steady_timer>(loop_);
     watched.channel->start({.on_message = [this, run_folder](const rpc::Envelope& news) { take(run_folder, news); },
@@ -76,23 +93,45 @@ class Watching final : public StatusWatch {
     wish.request = 1;
     (void)watched.channel->send(std::move(wish));  // one that is gone says so by its end
     end_later(run_folder, *watched.end, options_.linger);
-    return arrow::Status::OK();
+  }
+
+  // With the lock. For the driver that tells nothing by itself.
+  static void ask(Watched& watched) {
+    if (watched.is_asked) return;
+    watched.is_asked = true;
+    watched.asked = SteadyClock::now();
+    rpc::Envelope question = rpc::pack(rpc::StatusRequest{});
+    question.request = 2;
+    (void)watched.channel->send(std::move(question));
   }
 
   void take(const std::string& run_folder, const rpc::Envelope& envelope) {
-    auto news = rpc::unpack<rpc::RunChanged>(envelope);
-    if (!news.ok() || !news->set.is_object()) return;
-    const JsonChange change{.set = std::move(news->set), .removed = std::move(news->removed)};
+    JsonChange change;
+    bool is_answer = false;
+    if (auto news = rpc::unpack<rpc::RunChanged>(envelope); news.ok() && news->set.is_object()) {
+      change = {.set = std::move(news->set), .removed = std::move(news->removed)};
+    } else if (auto whole = rpc::unpack<rpc::StatusReply>(envelope); whole.ok() && whole->status.is_object()) {
+      change.set = std::move(whole->status);
+      is_answer = true;
+    } else {
+      return;
+    }
     {
       const std::lock_guard lock(mutex_);
       const auto found = watched_.find(run_folder);
       if (found == watched_.end()) return;
-      apply_change(change, found->second.status);
-      found->second.has_told = true;
-      found->second.told = SteadyClock::now();
+      Watched& watched = found->second;
+      if (is_answer) {
+        watched.is_asked = false;
+        change = change_of(watched.status, change.set);
+      }
+      const bool was_fresh = watched.is_fresh();
+      apply_change(change, watched.status);
+      watched.told = SteadyClock::now();
       changed_.notify_all();
+      if (was_fresh && change.is_empty()) return;
     }
-    if (!change.is_empty()) tell(run_folder);
+    tell(run_folder);
   }
 
   // A channel is not destroyed within its own handler.
@@ -114,7 +153,7 @@ class Watching final : public StatusWatch {
       const std::lock_guard lock(mutex_);
       const auto found = watched_.find(run_folder);
       if (found == watched_.end()) return;
-      const auto rest = found->second.asked + options_.linger - SteadyClock::now();
+      const auto rest = found->second.wanted + options_.linger - SteadyClock::now();
       if (rest > SteadyClock::duration::zero()) return end_later(run_folder, *found->second.end, rest);
       watched_.erase(found);
     });

@@ -259,6 +259,7 @@ void bind_worker(py::module_& module) {
       "Called by train() of a worker's program before the loop's first line.");
   module.def("all_gather", &all_gather, py::arg("tensor"), py::call_guard<py::gil_scoped_release>(),
              "Paceline's own, for functions of C++ that a loop calls: over torch.distributed's group.");
+  module.def("count_step", &train::count_step, "A step of the train loop was taken; nothing where a loader counts.");
   module.def("watch_gradient", &train::watch_gradient, py::arg("name"), py::arg("parameter"));
   module.def("check_ranks_every", &train::check_ranks_every);
   module.def(

@@ -560,3 +560,25 @@ def test_an_error_in_the_calling_process_is_told_as_python_s(run_config):
     text = str(failed.value)
     assert "ValueError" in text and "row 7 is bad" in text and "worker_test.py" in text
     assert "error_already_set" not in text
+
+
+def test_steps_of_an_optimizer_count_where_no_loader_does(run_config):
+    """Of two, those of the first."""
+    program = pathlib.Path(train.__file__).parents[3] / "paceline/cli/paceline"
+
+    def loop(config):
+        models = [torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)]
+        optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
+        for _ in range(7):
+            for model, optimizer in zip(models, optimizers):
+                model(torch.ones(1, 1)).sum().backward()
+                optimizer.step()
+        step = 0
+        while step < 7:  # once a second the driver looks
+            shown = subprocess.run([config["program"], "show", config["run"], "--json"], capture_output=True, text=True)
+            step = json.loads(shown.stdout)["workers"][0]["step"]
+        return step
+
+    settings = run_config(name="counted")
+    config = {"program": str(program), "run": f"{settings.storage_path}/counted"}
+    assert fit(loop, settings, workers=1, train_loop_config=config).return_value == 7

@@ -364,7 +364,13 @@ void Session::set_phase(Phase phase) {
   if (options_.progress != nullptr) options_.progress->set_phase(phase);
 }
 
+void Session::count_step() {
+  if (loaders_count_ || options_.progress == nullptr) return;
+  options_.progress->set_step(options_.progress->step() + 1);
+}
+
 void Session::set_step(int64_t step) {
+  loaders_count_ = true;
   if (options_.progress != nullptr) options_.progress->set_step(step);
   forget_gone_models();
 }

@@ -161,7 +161,10 @@ class Session {
   Json broadcast_from_rank_zero(const Json& value);
 
   void set_phase(Phase phase);
+  /// Of a loader of this session: from then on loaders count the steps.
   void set_step(int64_t step);
+  /// Another step begins, unless loaders count them.
+  void count_step();
 
   /// What prepare_model() has made of a module; kept as long as somebody else holds the module.
   void adopt(std::shared_ptr<parallel::ParallelModel> model);
@@ -205,6 +208,7 @@ class Session {
   std::shared_ptr<GroupProgress> meeting_progress_;  // where they are counted
   std::string last_barrier_key_;                     // this rank's, of the barrier before
   std::atomic<bool> stopped_{false};
+  std::atomic<bool> loaders_count_{false};  // the steps
   mutable std::mutex mutex_;  // guards checkpoint_, committed_, the deletions and stop_reason_
   std::condition_variable news_;
   storage::Location checkpoint_;

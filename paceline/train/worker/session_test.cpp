@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "paceline/core/clock.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/train/checkpoint_state.h"
 #include "paceline/train/join.h"
 #include "paceline/train/prepare_data_loader.h"
 #include "paceline/train/prepare_model.h"
+#include "paceline/train/worker/language_runtime.h"
 #include "paceline/train/worker/session_internal.h"
 
 namespace paceline {
@@ -101,6 +103,23 @@ TEST(Session, LetsGoOfAModelWhoseHoldersAreGone) {
     session.set_step(2);
     EXPECT_TRUE(weight.expired()) << strategy;
   }
+}
+
+TEST(Session, StepsOfOptimizersCountWhereNoLoaderCounts) {
+  NoReports sink;
+  const SystemClock clock;
+  Progress progress = Progress::create(clock).ValueOrDie();
+  train::SessionOptions options;
+  options.group = comm::Group::create({}, nullptr);
+  options.sink = &sink;
+  options.progress = &progress;
+  train::Session session(options);
+  train::count_step();
+  train::count_step();
+  EXPECT_EQ(progress.step(), 2);
+  session.set_step(7);
+  train::count_step();
+  EXPECT_EQ(progress.step(), 7);
 }
 
 TEST(Session, JoinsLoopsOfModelsThatItKnows) {

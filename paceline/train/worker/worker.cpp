@@ -349,6 +349,10 @@ void watch_gradient(const std::string& name, const torch::Tensor& parameter) {
   Session::current("prepare_model()").watch(name, parameter);
 }
 
+void count_step() {
+  if (Session* const session = Session::current_or_null()) session->count_step();
+}
+
 storage::Location run_location() {
   return Session::current("get_context()").options().context.storage;
 }

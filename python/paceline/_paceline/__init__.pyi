@@ -381,6 +381,10 @@ def check_run(run: dict) -> None:
     """
 def checkpoint_requested() -> bool:
     ...
+def count_step() -> None:
+    """
+    A step of the train loop was taken; nothing where a loader counts.
+    """
 def custom_id(arg0: str) -> str:
     ...
 def custom_location(id: str, type: str, path: str) -> str:

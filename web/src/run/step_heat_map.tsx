@@ -57,7 +57,7 @@ export function StepHeatMap({ id, run, parameters }: { id: string; run: RunView;
       {!heat && !problem && <Loading />}
       {heat && heat.columns === 0 && (
         <p class="quiet">
-          No steps were timed in this time: they are counted where a train loop takes its batches from a prepared data loader.
+          No steps were timed in this time: a step is a batch of a prepared data loader or a dataset, or, in Python, a step of an optimizer.
         </p>
       )}
       {heat && heat.columns > 0 && <HeatCanvas id={id} heat={heat} kind={kind} />}

@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import os
 import socket
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -11,6 +12,7 @@ import torch.distributed as dist
 # Before there is a group: default arguments in it keep the one that is there when something imports it first, as
 # DistributedDataParallel does, and its threads abort a Python that ends (pytorch/pytorch#190489).
 import torch.distributed.nn  # noqa: F401
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from paceline._native import native
 
@@ -38,7 +40,28 @@ def _joined_over(store, torch_config):
         torch.cuda.set_device(device)
     _gloo.watch()
     _init(torch_config, store, rank, context.get_world_size())
-    yield
+    with _steps_counted():
+        yield
+
+
+@contextlib.contextmanager
+def _steps_counted():
+    """Steps of the optimizer that stepped first count as the loop's, where no loader counts: of several, as in a GAN, each
+    steps once for a batch."""
+    first = None
+
+    def count(optimizer, *_):
+        nonlocal first
+        if first is None or first() is None:
+            first = weakref.ref(optimizer)
+        if first() is optimizer:
+            native.count_step()
+
+    handle = register_optimizer_step_post_hook(count)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 @contextlib.contextmanager

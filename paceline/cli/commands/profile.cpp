@@ -1,9 +1,17 @@
 // paceline profile RUN [--rank N] [--cpu | --off-cpu | --memory | --timeline] [--seconds S] [-o FILE] [--json]
 #include "paceline/stacks/profile.h"
 
-#include <algorithm>
-#include <filesystem>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <stop_token>
+#include <thread>
+
+#include "paceline/cli/agent_program.h"
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/profile_summary.h"
 #include "paceline/cli/run_lookup.h"
@@ -23,6 +31,27 @@ struct ProfileSettings {
   int64_t seconds = 5;
   std::string output;
   bool as_json = false;
+};
+
+// Ctrl-C, or what else ends a program, while the run takes a profile: nobody waits for it any more.
+class Interruption {
+ public:
+  Interruption()
+      : is_over_(::eventfd(0, EFD_CLOEXEC)), thread_([this] {
+          if (signals_.wait({is_over_.get()}, std::nullopt) != 0) has_come_.request_stop();
+        }) {}
+  ~Interruption() {
+    const uint64_t one = 1;
+    (void)!::write(is_over_.get(), &one, sizeof one);
+    thread_.join();
+  }
+  std::stop_token token() const { return has_come_.get_token(); }
+
+ private:
+  HeardSignals signals_{{SIGINT, SIGTERM, SIGHUP}};
+  Descriptor is_over_;
+  std::stop_source has_come_;
+  std::thread thread_;
 };
 
 // "" for the name of a file that a profile can be written into.
@@ -76,8 +105,14 @@ arrow::Status profile(const ProfileSettings& settings) {
     return arrow::Status::Invalid("a file has the timeline of one rank: say which of the ", run.world_size,
                                   " with --rank; without -o those of all are kept in the run's folder");
   }
-  ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken, run::request_profile(run.path, settings.rank, settings.seconds,
-                                                                          asker("profile"), settings.kind));
+  const Interruption interruption;
+  auto asked = run::request_profile(run.path, settings.rank, settings.seconds, asker("profile"), settings.kind,
+                                    interruption.token());
+  if (interruption.token().stop_requested()) {
+    return arrow::Status::Cancelled("not waited for any more: the run takes the profile of ", settings.seconds,
+                                    " s to its end, and keeps it in ", run.path, "/", run_layout::kProfiles);
+  }
+  ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken, std::move(asked));
   if (taken.profiles.empty() && settings.rank >= 0) {
     return arrow::Status::KeyError("no worker of run ", run.name, " has rank ", settings.rank, " now; `paceline show ",
                                    settings.run, "` lists them");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -37,7 +38,7 @@ constexpr uint64_t kHeap = kMail + kMostRanks * kMailBytes;
 // may ask for between this rank's look and its request.
 constexpr uint64_t kRequest = uint64_t{4} << 20;
 constexpr int64_t kMargin = int64_t{32} << 20;
-// Pages of freed blocks of all ranks together are at most this part of what is left.
+// Pages of freed blocks of all ranks together are at most this part of what were left without them.
 constexpr uint64_t kKeptPart = 4;
 // Without looking at what is left.
 constexpr uint64_t kKeptAnyway = uint64_t{1} << 20;
@@ -60,23 +61,37 @@ uint64_t address_space_left() {
   return all - std::min(all, used);
 }
 
-// The arenas of this process, for its forks: they must not write to what their parent's ranks share.
+// The arenas of this process: for its forks, which must not write to what their parent's ranks share, and for the pages
+// that they keep together.
 class OwnArenas {
  public:
   static OwnArenas& instance() {
     static auto* const arenas = new OwnArenas;  // forks may come after the statics
     return *arenas;
   }
-  void add(const Arena& arena) {
+  void add(Arena& arena, uint64_t ranks) {
     const std::lock_guard lock(mutex_);
     arenas_.push_back(&arena);
+    ranks_ = std::max(ranks_.load(), ranks);
   }
-  void remove(const Arena& arena) {
+  void remove(Arena& arena) {
     const std::lock_guard lock(mutex_);
     std::erase(arenas_, &arena);
   }
   /// While it is held, no fork is made.
   std::mutex& mutex() { return mutex_; }
+
+  void note_kept(int64_t bytes) { kept_ += bytes; }
+  uint64_t kept() const { return static_cast<uint64_t>(std::max<int64_t>(kept_, 0)); }
+  /// Of the largest group: so many processes of the node may keep pages.
+  uint64_t ranks() const { return ranks_; }
+  /// Those of the others; not of one that is in use at this moment. `own` is locked.
+  void give_back_kept_beside(const Arena& own) {
+    const std::lock_guard lock(mutex_);
+    for (Arena* const arena : arenas_) {
+      if (arena != &own) arena->give_back_kept_if_idle();
+    }
+  }
 
  private:
   OwnArenas() {
@@ -89,10 +104,13 @@ class OwnArenas {
   void detach() {
     for (const Arena* arena : arenas_) arena->detach_fork();
     arenas_.clear();
+    kept_ = 0;
   }
 
   std::mutex mutex_;
-  std::vector<const Arena*> arenas_;
+  std::vector<Arena*> arenas_;
+  std::atomic<int64_t> kept_ = 0;
+  std::atomic<uint64_t> ranks_ = 1;
 };
 
 }  // namespace
@@ -150,15 +168,16 @@ arrow::Result<ArenaView> Arena::open(Descriptor memory) {
   return view;
 }
 
-Arena::Arena(SharedMemory memory, int ranks)
-    : ArenaView(std::move(memory)), ranks_(static_cast<uint64_t>(std::max(ranks, 1))) {
+Arena::Arena(SharedMemory memory, int ranks) : ArenaView(std::move(memory)) {
   board().version = kBoardVersion;
   free_.add(kHeap, memory_.bytes().size() - kHeap);
-  OwnArenas::instance().add(*this);
+  OwnArenas::instance().add(*this, static_cast<uint64_t>(std::max(ranks, 1)));
 }
 
 Arena::~Arena() {
-  if (home_.is_here()) OwnArenas::instance().remove(*this);
+  if (!home_.is_here()) return;
+  OwnArenas::instance().remove(*this);
+  OwnArenas::instance().note_kept(-static_cast<int64_t>(kept_.bytes()));
 }
 
 arrow::Result<void*> Arena::allocate(size_t bytes) {
@@ -169,7 +188,9 @@ arrow::Result<void*> Arena::allocate(size_t bytes) {
   const uint64_t wanted = to_page(bytes);
   const std::lock_guard lock(mutex_);
   std::optional<uint64_t> offset = kept_.take(wanted);
-  if (!offset) {
+  if (offset) {
+    OwnArenas::instance().note_kept(-static_cast<int64_t>(wanted));
+  } else {
     ARROW_RETURN_NOT_OK(check_left(wanted, 0));
     offset = free_.take(wanted);
     if (!offset) {
@@ -199,12 +220,21 @@ void Arena::free(void* block) {
   const auto [offset, size] = *used;
   used_.erase(used);
   const uint64_t kept = kept_.bytes() + size;
-  if (kept <= kKeptAnyway || (keeps_ && kept <= static_cast<uint64_t>(memory_left().bytes) / kKeptPart / ranks_)) {
-    kept_.add(offset, size);
+  const uint64_t by_all = OwnArenas::instance().kept() + size;  // the groups of this process, as others may keep too
+  const auto most = [by_all] {
+    return (static_cast<uint64_t>(memory_left().bytes) + by_all) / kKeptPart / OwnArenas::instance().ranks();
+  };
+  if (kept <= kKeptAnyway || (keeps_ && by_all <= most())) {
+    keep(offset, size);
   } else {
     give_back(offset, size);
     give_back_kept();
   }
+}
+
+void Arena::keep(uint64_t offset, uint64_t bytes) {
+  kept_.add(offset, bytes);
+  OwnArenas::instance().note_kept(static_cast<int64_t>(bytes));
 }
 
 // Whether there is what a block of `bytes` lacks that has the pages of `done`.
@@ -212,8 +242,9 @@ arrow::Status Arena::check_left(uint64_t bytes, uint64_t done) {
   const int64_t margin = bytes > kKeptAnyway ? kMargin : 0;
   const auto wanted = static_cast<int64_t>(bytes - done);
   MemoryLeft left = memory_left();
-  if (left.bytes - margin < wanted && kept_.bytes() > 0) {
+  if (left.bytes - margin < wanted && OwnArenas::instance().kept() > 0) {
     give_back_kept();
+    OwnArenas::instance().give_back_kept_beside(*this);
     left = memory_left();
   }
   const int64_t got = std::max<int64_t>(left.bytes - margin, 0);
@@ -247,26 +278,34 @@ void Arena::keep_no_more() {
   give_back_kept();
 }
 
-void Arena::take_out(uint64_t offset, uint64_t bytes) {
-  if (!home_.is_here() || bytes == 0) return;
-  const uint64_t first = offset / kPage * kPage, last = to_page(offset + bytes);
+bool Arena::take_out(uint64_t offset, uint64_t bytes) {
+  if (!home_.is_here() || bytes == 0) return true;
+  const uint64_t end = offset + bytes;
+  const uint64_t first = to_page(offset), last = std::max(first, end / kPage * kPage);
   const std::lock_guard lock(mutex_);
   // So much at a time is there twice.
   const uint64_t part_bytes = std::max(kRequest, to_page((last - first) / 64));
   for (uint64_t from = first; from < last; from += part_bytes) {
-    const uint64_t size = std::min(part_bytes, last - from);
-    void* const fresh = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fresh == MAP_FAILED) return;  // there is no address space: it stays as it is
-    std::memcpy(fresh, at(from), size);
-    const std::lock_guard no_forks(OwnArenas::instance().mutex());
-    if (::mremap(fresh, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at(from)) == MAP_FAILED) {
-      ::munmap(fresh, size);
-      return;
-    }
-    taken_[from] = std::max(taken_[from], size);
-    ::fallocate(memory_.descriptor().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
-                static_cast<off_t>(size));
+    if (!take_out_part(from, std::min(part_bytes, last - from))) return false;
   }
+  // Each by itself: the rest of these pages may be written to meanwhile.
+  const bool has_begin = offset<first, has_end = end> last;
+  return (!has_begin || take_out_part(first - kPage, kPage)) && (!has_end || take_out_part(last, kPage));
+}
+
+bool Arena::take_out_part(uint64_t from, uint64_t bytes) {
+  void* const fresh = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (fresh == MAP_FAILED) return false;
+  const std::lock_guard no_forks(OwnArenas::instance().mutex());
+  std::memcpy(fresh, at(from), bytes);
+  if (::mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at(from)) == MAP_FAILED) {
+    ::munmap(fresh, bytes);
+    return false;
+  }
+  taken_[from] = std::max(taken_[from], bytes);
+  ::fallocate(memory_.descriptor().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
+              static_cast<off_t>(bytes));
+  return true;
 }
 
 // Between the ranges that were taken out, which a fork has as any other memory.
@@ -292,7 +331,13 @@ void Arena::give_back(uint64_t offset, uint64_t bytes) {
   free_.add(offset, bytes);
 }
 
+void Arena::give_back_kept_if_idle() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock) give_back_kept();
+}
+
 void Arena::give_back_kept() {
+  OwnArenas::instance().note_kept(-static_cast<int64_t>(kept_.bytes()));
   while (kept_.bytes() > 0) {
     const auto [offset, bytes] = kept_.take_last(UINT64_MAX);
     give_back(offset, bytes);

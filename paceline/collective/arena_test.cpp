@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <random>
 
+#include "paceline/core/posix/kernel_file.h"
+#include "paceline/core/posix/memory_limit.h"
 #include "paceline/testing/in_fork.h"
 
 namespace paceline::collective {
@@ -29,6 +33,18 @@ class LimitedResource {
   const __rlimit_resource resource_;
   rlimit before_{};
 };
+
+// A control group of the memory controller with a limit; "" where none can be made.
+std::string limited_group(int64_t bytes) {
+  for (const auto& [folder, version] : memory_groups(read_kernel_file("/proc/self/cgroup"))) {
+    const std::string made = folder + "/paceline_test_" + std::to_string(::getpid());
+    if (::mkdir(made.c_str(), 0755) != 0) continue;
+    const std::string limit = made + (version == 2 ? "/memory.max" : "/memory.limit_in_bytes");
+    if (::access(limit.c_str(), W_OK) == 0 && (std::ofstream(limit) << bytes << std::flush)) return made;
+    ::rmdir(made.c_str());
+  }
+  return "";
+}
 
 TEST(Arena, TakesAPartOfALimitedAddressSpace) {
   constexpr uint64_t kLimit = uint64_t{1} << 45;  // more than the sanitizers take
@@ -172,6 +188,40 @@ TEST(Arena, WhatIsTakenOutIsOutOfReach) {
   auto* const again = static_cast<std::byte*>(arena->allocate(kBytes).ValueOrDie());
   again[0] = std::byte{2};
   EXPECT_NE(*other.at(offset), std::byte{2});
+}
+
+// Other tensors of the block may be in the same pages.
+TEST(Arena, WhatIsBesideWhatIsTakenOutStays) {
+  const auto arena = Arena::create(1 << 24).ValueOrDie();
+  auto* const block = static_cast<std::byte*>(arena->allocate(1 << 20).ValueOrDie());
+  const uint64_t offset = arena->offset_of(block).value();
+  std::mt19937_64 random(1);
+  for (int time = 0; time < 200; ++time) {
+    const uint64_t from = random() % (1 << 15), bytes = 1 + random() % (1 << 15);
+    const auto value = static_cast<std::byte>(time);
+    std::fill_n(block, 1 << 16, value);
+    ASSERT_TRUE(arena->take_out(offset + from, bytes));
+    ASSERT_TRUE(std::all_of(block, block + (1 << 16), [value](std::byte one) { return one == value; })) << from;
+  }
+}
+
+// A rank may have many: sub-groups, and groups that were split off.
+TEST(Arena, TheGroupsOfARankKeepAQuarterOfTheMemoryTogether) {
+  constexpr int64_t kLimit = int64_t{256} << 20;
+  const std::string group = limited_group(kLimit);
+  if (group.empty()) GTEST_SKIP() << "no control group can be made here";
+  EXPECT_TRUE(testing::holds_in_fork([&] {
+    std::ofstream(group + "/cgroup.procs") << ::getpid() << std::flush;
+    std::vector<std::shared_ptr<Arena>> arenas;
+    const int64_t before = memory_left().bytes;
+    for (int count = 0; count < 6; ++count) {
+      arenas.push_back(Arena::create(1 << 30).ValueOrDie());
+      arenas.back()->free(arenas.back()->allocate(static_cast<size_t>(before) / 8).ValueOrDie());
+    }
+    if (before - memory_left().bytes > before / 3) return false;
+    return arenas.front()->allocate(static_cast<size_t>(before) * 3 / 4).ok();  // for which the others give theirs back
+  }));
+  ::rmdir(group.c_str());
 }
 
 TEST(Arena, SaysHowMuchThereIs) {

@@ -67,14 +67,26 @@ const Announcement& Execution::announcement(int rank) const {
   return peers_.board_of(rank).announcements[number_ % kWindow];
 }
 
-void Execution::compare() const {
-  const auto agree = [](const Announcement& one, const Announcement& other) {
-    return one.call == other.call && one.whole == other.whole;
-  };
+bool Execution::is_reduced_in_place() const {
   const Announcement& own = announcement(peers_.rank());
-  bool is_same = true;
-  for (int rank = 0; rank < peers_.size(); ++rank) is_same = is_same && agree(own, announcement(rank));
-  if (is_same) return;
+  if (request_.kind != Kind::all_reduce || own.is_in_slot || own.offset < 0) return false;
+  for (int rank = 0; rank < peers_.size(); ++rank) {
+    if (peers_.board_of(rank).announced.load(std::memory_order_acquire) < number_) return true;  // it may have it there
+  }
+  return is_same_call() && way() == Way::where_it_is;
+}
+
+bool Execution::is_same_call() const {
+  const Announcement& own = announcement(peers_.rank());
+  for (int rank = 0; rank < peers_.size(); ++rank) {
+    const Announcement& other = announcement(rank);
+    if (own.call != other.call || own.whole != other.whole) return false;
+  }
+  return true;
+}
+
+void Execution::compare() const {
+  if (is_same_call()) return;
   std::map<std::string, std::string> callers;  // of each call
   for (int rank = 0; rank < peers_.size(); ++rank) {
     std::string& ranks = callers[announcement(rank).text()];

@@ -17,6 +17,8 @@ class Execution {
   /// Returns when this rank has what it needs, and no other needs its input any more. PeerLost; CollectiveError where
   /// the ranks call different things.
   void run();
+  /// Whether a rank that carries it out writes to this rank's memory, or may come to it.
+  bool is_reduced_in_place() const;
 
  private:
   enum class Way {
@@ -26,6 +28,7 @@ class Execution {
   };
 
   const Announcement& announcement(int rank) const;
+  bool is_same_call() const;
   void compare() const;
   std::vector<std::vector<uint64_t>> parts() const;
   void check_receives(const std::vector<std::vector<uint64_t>>& parts) const;

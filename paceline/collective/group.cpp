@@ -3,6 +3,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -328,10 +329,11 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
   const auto is_gone = is_gone_;  // what it calls in the end may destroy the group
   std::shared_ptr<Operation> operation = queue_.front();
   std::exception_ptr failure = broken_;
+  WaitLimits limits{};
   if (!failure) {
     try {
       if (operation->request.gate) wait_at_gate(*operation, lock);
-      const WaitLimits limits{operation->deadline, patience_.with(operation->request.kind)};
+      limits = {operation->deadline, patience_.with(operation->request.kind)};
       if (operation->number > announced_) wait_for_room(*operation, limits, lock);
       lock.unlock();
       Execution(*peers_, operation->request, operation->number, reads_others_, limits, waiting_).run();
@@ -348,7 +350,7 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
     }
   }
   if (lock.owns_lock()) lock.unlock();
-  if (failure) take_out(*operation);
+  if (failure) take_out(*operation, limits);
   operation->failure = failure;
   auto rest = ended(*operation);
   operation->request.keeps.reset();
@@ -374,11 +376,17 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
 
 // What the others reduce in all arenas they may write after this rank has given up: those that were stopped in its
 // midst, or have not heard of it yet. What the user has there from now on is out of their reach.
-void SharedGroup::take_out(const Operation& operation) {
+void SharedGroup::take_out(const Operation& operation, const WaitLimits& limits) {
   const Request& request = operation.request;
-  const uint64_t bytes = request.input_bytes(size());
-  if (request.kind != Kind::all_reduce || bytes <= kSlotBytes || !peers_->may_carry_out(operation.number)) return;
-  if (const auto offset = peers_->arena()->offset_of(request.input)) peers_->arena()->take_out(*offset, bytes);
+  if (!peers_->may_carry_out(operation.number)) return;
+  if (!Execution(*peers_, request, operation.number, reads_others_, limits, waiting_).is_reduced_in_place()) return;
+  const auto offset = peers_->arena()->offset_of(request.input);
+  if (offset && !peers_->arena()->take_out(*offset, request.input_bytes(size()))) {
+    std::fprintf(stderr,
+                 "paceline: rank %d has no address space left to copy a tensor of the collective that failed: a rank "
+                 "that goes on with it may write there\n",
+                 peers_->name_of(rank()));
+  }
 }
 
 // Its timeout begins when it is open.

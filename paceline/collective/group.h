@@ -122,7 +122,7 @@ class SharedGroup {
   bool awaits_earlier(const Request& request) const;
   void announce(const Operation& operation);
   void run_front(std::unique_lock<std::mutex>& lock, bool is_worker = false);
-  void take_out(const Operation& operation);
+  void take_out(const Operation& operation, const WaitLimits& limits);
   void wait_at_gate(Operation& operation, std::unique_lock<std::mutex>& lock);
   void wait_for_room(const Operation& operation, const WaitLimits& limits, std::unique_lock<std::mutex>& lock);
   void work();

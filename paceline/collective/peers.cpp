@@ -387,8 +387,7 @@ void Peers::when_given_up(std::function<void()> told) {
 // Hears of the ends of the others' processes, and of those that say by a word that they have given up.
 void Peers::watch() {
   const auto has_word = [](const pollfd& event) {
-    if ((event.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) return false;
-    char words[16];  // none comes from a pidfd
+    char words[16];  // none comes from a pidfd; those of a process that has ended are read first
     return ::recv(event.fd, words, sizeof words, MSG_DONTWAIT) > 0;
   };
   std::vector<pollfd> events{{stop_.get(), POLLIN, 0}};

@@ -31,10 +31,15 @@ class CallbackThreads {
     if (begin_user(callback)) run_user(std::move(callback));
   }
 
+  // One that runs may wait for another's end: they begin as long as there are any.
   void stop_user(std::chrono::milliseconds most) {
     std::unique_lock lock(mutex_);
-    is_stopped_ = true;
     idle_of_user_.wait_for(lock, most, [this] { return user_callbacks_ == 0; });
+    is_stopped_ = true;
+  }
+  bool is_stopped() {
+    const std::lock_guard lock(mutex_);
+    return is_stopped_;
   }
 
  private:
@@ -51,10 +56,15 @@ class CallbackThreads {
   }
 
   void run_user(std::function<void()> callback) {
-    callback();
-    callback = nullptr;
-    const std::lock_guard lock(mutex_);
-    if (--user_callbacks_ == 0) idle_of_user_.notify_all();
+    struct Running {
+      ~Running() {
+        const std::lock_guard lock(all.mutex_);
+        if (--all.user_callbacks_ == 0) all.idle_of_user_.notify_all();
+      }
+      CallbackThreads& all;
+    } const running{*this};
+    const std::function<void()> called = std::move(callback);  // ends before the count
+    called();
   }
 
   void work() {
@@ -99,6 +109,10 @@ void call_user_apart(std::function<void()> callback) {
 
 void call_user_here(std::function<void()> callback) {
   threads().call_user_here(std::move(callback));
+}
+
+bool are_callbacks_stopped() {
+  return threads().is_stopped();
 }
 
 void stop_callbacks(std::chrono::milliseconds most) {

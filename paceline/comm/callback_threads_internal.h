@@ -12,6 +12,9 @@ void call_apart(std::function<void()> callback);
 /// Runs in this thread what calls the user's code, which may be Python's: not after stop_callbacks().
 void call_user_here(std::function<void()> callback);
 
+/// Whether stop_callbacks() is over: a future that is asked for from now on ends in the thread that asks.
+bool are_callbacks_stopped();
+
 /// call_apart() of what calls the user's code, which may be Python's: not after stop_callbacks().
 void call_user_apart(std::function<void()> callback);
 

@@ -43,6 +43,14 @@ void complete(c10::ivalue::Future& future, const std::vector<at::Tensor>& result
                         CollectiveCause::other_rank);
 }
 
+// For who asks for a future that nobody would complete any more; how the work has ended the future says.
+void end_in(c10d::Work& work) {
+  try {
+    work.wait(kNoTimeout);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+  }
+}
+
 // Several operations of the shared group that c10d has as one.
 class SharedWork final : public c10d::Work {
  public:
@@ -93,6 +101,7 @@ class SharedWork final : public c10d::Work {
   void abort() override { group_->abort(); }
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    if (are_callbacks_stopped()) end_in(*this);
     c10::intrusive_ptr<c10::ivalue::Future> future;
     bool is_over = false;
     {
@@ -249,6 +258,7 @@ class WaitingWork final : public c10d::Work {
   }
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    if (are_callbacks_stopped()) end_in(*this);
     const std::lock_guard lock(state_->mutex_);
     if (!state_->future_) {
       state_->future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));

@@ -1,9 +1,11 @@
 #include "paceline/comm/torch_distributed.h"
 
+#include <algorithm>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <random>
+#include <sstream>
 #include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -27,42 +29,59 @@ std::string text_of(const std::vector<uint8_t>& bytes) {
 }
 
 // Who is in a group of some ranks, and a name that no other has: each says before it connects what all read afterwards,
-// when nobody is waited for any more. Where the store is gone by then, its ranks are not known.
+// when nobody is waited for any more. Where the store is gone by then, its ranks are not known. One key where the store
+// can append, so that a group of n ranks costs it n values, else one for each.
 class Roll {
  public:
   Roll(const c10::intrusive_ptr<c10d::Store>& store, const BackendOptions& options)
-      : store_(c10::make_intrusive<c10d::PrefixStore>("paceline_roll", store)) {
-    for (int64_t rank = 0; rank < options.world_size; ++rank) keys_.push_back(std::to_string(rank));
-    keys_.emplace_back("name");
-    if (options.rank == 0)
-      store_->set("name",
-                  bytes_of(std::to_string(std::random_device()()) + "_" + std::to_string(std::random_device()())));
-    store_->set(std::to_string(options.rank), bytes_of(std::to_string(options.rank_in_run)));
+      : store_(c10::make_intrusive<c10d::PrefixStore>("paceline_roll", store)), size_(options.world_size) {
+    std::string line = std::to_string(options.rank) + " " + std::to_string(options.rank_in_run);
+    if (options.rank == 0) {
+      line += " " + std::to_string(std::random_device()()) + "_" + std::to_string(std::random_device()());
+    }
+    line += "\n";
+    if (store_->hasExtendedApi()) {
+      store_->append(kAll, bytes_of(line));
+    } else {
+      store_->set(std::to_string(options.rank), bytes_of(line));
+    }
   }
   void tell(GroupProgress& progress) const {
     try {
-      if (store_->check(keys_)) tell_all(progress);  // or else not all of them count
-    } catch (const std::exception&) {                // NOLINT(bugprone-empty-catch)
+      read(store_->hasExtendedApi() ? text_of(store_->get(kAll)) : lines_of_keys(), progress);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     }
   }
 
  private:
-  void tell_all(GroupProgress& progress) const {
-    std::vector<std::string> said;
-    if (store_->hasExtendedApi()) {
-      for (const auto& one : store_->multiGet(keys_)) said.push_back(text_of(one));
-    } else {
-      for (const std::string& key : keys_) said.push_back(text_of(store_->get(key)));
+  static constexpr const char* kAll = "all";
+
+  // "" where not all have said it: who is not counted says nothing.
+  std::string lines_of_keys() const {
+    std::vector<std::string> keys;
+    for (int64_t rank = 0; rank < size_; ++rank) keys.push_back(std::to_string(rank));
+    if (!store_->check(keys)) return "";
+    std::string lines;
+    for (const std::string& key : keys) lines += text_of(store_->get(key));
+    return lines;
+  }
+
+  void read(const std::string& lines, GroupProgress& progress) const {
+    std::vector<int64_t> ranks(static_cast<size_t>(size_), -1);
+    std::string name;
+    std::istringstream text(lines);
+    for (std::string line; std::getline(text, line);) {
+      std::istringstream words(line);
+      int64_t rank = -1, rank_in_run = -1;
+      if (!(words >> rank >> rank_in_run) || rank < 0 || rank >= size_) return;
+      ranks[static_cast<size_t>(rank)] = rank_in_run;
+      if (rank == 0) words >> name;
     }
-    const std::string name = said.back();
-    said.pop_back();
-    std::vector<int64_t> ranks;
-    for (const std::string& one : said) ranks.push_back(std::stoll(one));
-    progress.name(name, std::move(ranks));
+    if (!name.empty() && std::ranges::find(ranks, -1) == ranks.end()) progress.name(name, std::move(ranks));
   }
 
   const c10::intrusive_ptr<c10d::Store> store_;
-  std::vector<std::string> keys_;
+  const int64_t size_;
 };
 
 c10::intrusive_ptr<c10d::Backend> make(const Backend& backend, const c10::intrusive_ptr<c10d::Store>& store,

@@ -23,7 +23,7 @@ struct GroupMembers {
   bool operator==(const GroupMembers&) const = default;
 };
 
-/// Numbers below it are of groups of all ranks, which all ranks count alike. Itself: that of a group without a name.
+/// Numbers below it are of groups of all ranks, which all ranks count alike.
 inline constexpr int64_t kFirstGroupOfSome = int64_t{1} << 46;
 
 /// The number of a group with these ranks, the same in all processes: of its name, which no other group of these ranks

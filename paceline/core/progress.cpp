@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <random>
+#include <string>
 #include <utility>
 
 namespace paceline {
@@ -149,7 +151,10 @@ std::shared_ptr<GroupProgress> Progress::add_group() {
 }
 
 std::shared_ptr<GroupProgress> Progress::add_group_of_some() {
-  return std::make_shared<GroupProgress>(*this, nullptr, kFirstGroupOfSome);
+  // Until it has a name it has a number of its own, which no other process has for another group.
+  static const std::string process = std::to_string(std::random_device()()) + "_";
+  static std::atomic<int64_t> made = 0;
+  return std::make_shared<GroupProgress>(*this, nullptr, number_of_group(process + std::to_string(++made), {}));
 }
 
 // One that nobody has had, else that of the group that was made first of those that are gone; null when all are taken.
@@ -198,7 +203,7 @@ void GroupProgress::name(std::string_view name, std::vector<int64_t> ranks) {
 
 std::shared_ptr<GroupProgress> GroupProgress::split(std::string_view name, const std::vector<int64_t>& places) const {
   auto made = progress_->add_group_of_some();
-  if (number_ == kFirstGroupOfSome) return made;  // whose ranks are not known
+  if (number_ >= kFirstGroupOfSome && ranks_.empty()) return made;  // whose ranks are not known
   std::vector<int64_t> ranks;
   for (const int64_t place : places) ranks.push_back(ranks_.empty() ? place : ranks_.at(static_cast<size_t>(place)));
   made->name(std::to_string(number_) + "/" + std::string(name), std::move(ranks));

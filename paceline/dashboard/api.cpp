@@ -35,7 +35,7 @@ constexpr std::string_view kStop = "stop", kStacks = "stacks", kProfile = "profi
 constexpr std::string_view kCheckpointNow = "checkpoint_now";
 constexpr std::string_view kSpeedscope = "speedscope";
 constexpr int64_t kLongestProfile = 60;  // seconds
-const std::string kRunTopic = "run:";
+constexpr std::string_view kRunTopic = "run:";
 
 // Whether there is such an action, with such values.
 arrow::Status check(const ActionRequest& request) {
@@ -176,7 +176,7 @@ arrow::Result<Json> Api::shown_run(const std::string& id, const views::AskStatus
 
 void Api::watch_runs(std::function<void(const std::string& topic)> on_change) {
   watch_ = run::StatusWatch::start({.on_change = [tell = std::move(on_change)](const std::string& folder) {
-    tell(kRunTopic + track::run_id(folder));
+    tell(std::string(kRunTopic) + track::run_id(folder));
   }});
 }
 

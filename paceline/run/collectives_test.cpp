@@ -83,6 +83,7 @@ TEST(Collectives, AGroupWhoseRanksAreNotKnownIsSaidToBeOne) {
   kept.reading.records[0].group = kFirstGroupOfSome + 7;
   const Json recording = decode_pickle(encode_flight_recording(kept)).ValueOrDie();
   EXPECT_EQ(recording["pg_config"][std::to_string(kFirstGroupOfSome + 7)]["desc"], "group of ranks that are not known");
+  EXPECT_EQ(recording["pg_config"][std::to_string(kFirstGroupOfSome + 7)]["ranks"], "[0]") << "nobody is missing";
   EXPECT_EQ(recording["pg_config"]["2"]["ranks"], "[]");
 }
 

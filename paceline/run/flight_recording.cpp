@@ -95,6 +95,7 @@ class RecordingWriter {
     truth("ended", kept.has_ended);
     std::vector<int64_t> all(static_cast<size_t>(kept.world_size));
     std::iota(all.begin(), all.end(), 0);
+    const std::vector<int64_t> own{kept.rank};  // of a group of which no other is known to be in it
     std::map<int64_t, Status> groups;
     for (const CollectiveRecord& record : kept.reading.records) note(groups[record.group], record);
     out_.text("pg_config");
@@ -105,7 +106,7 @@ class RecordingWriter {
       field("name", std::to_string(group));
       const std::vector<int64_t>* const ranks = kept.reading.ranks_of(group);
       field("desc", description_of(group, ranks));
-      field("ranks", Json(ranks == nullptr ? all : *ranks).dump());
+      field("ranks", Json(ranks != nullptr ? *ranks : group < kFirstGroupOfSome ? all : own).dump());
       truth("of_some", ranks != nullptr);
       out_.end_dict();
     }

@@ -19,6 +19,7 @@
 #include "paceline/core/config/debug_config.h"
 #include "paceline/core/error.h"
 #include "paceline/core/peer_lost.h"
+#include "paceline/core/posix/forks.h"
 #include "paceline/core/posix/process_title.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/parallel/ddp/model_agreement.h"
@@ -41,6 +42,11 @@ constexpr const char* kLoopback = "127.0.0.1";
 
 // Of this process; null outside train(). The group of all ranks counts its collectives there.
 Progress* progress = nullptr;
+HomeProcess progress_home;  // of which forks, such as a loader's, are no workers: their groups are not the run's
+
+Progress* progress_here() {
+  return progress_home.is_here() ? progress : nullptr;
+}
 
 // `rank_in_run`: of a group of some ranks; negative: it is counted nowhere.
 comm::BackendOptions options_of(int64_t rank, int64_t world_size, std::chrono::milliseconds timeout, bool counted,
@@ -49,7 +55,7 @@ comm::BackendOptions options_of(int64_t rank, int64_t world_size, std::chrono::m
           .world_size = world_size,
           .timeout = timeout,
           .address = kLoopback,
-          .progress = counted || rank_in_run >= 0 ? progress : nullptr,
+          .progress = counted || rank_in_run >= 0 ? progress_here() : nullptr,
           .is_of_all = counted,
           .rank_in_run = rank_in_run};
 }
@@ -115,6 +121,7 @@ class PythonProgram final : public train::LanguageRuntime {
 
   Json train(const WorkerStart& start) override {
     progress = &start.progress;
+    progress_home = HomeProcess();
     const py::gil_scoped_acquire gil;
     if (start.welcome.debug_config.get<DebugConfig>().check_collectives) c10d::setDebugLevel(c10d::DebugLevel::Detail);
     const auto torch_config = start.welcome.torch_config;

@@ -121,9 +121,42 @@ work.wait()
 print("done", dist.get_rank())
 """
 
+WAITING_FOR_ANOTHER_AT_THE_END = """
+import threading
+import torch, torch.distributed as dist
+import paceline.comm
 
-def test_a_program_may_end_while_callbacks_run(tmp_path):
-    (tmp_path / "program.py").write_text(ENDING)
+def chain(_):
+    begun.set()
+    threading.main_thread().join()
+    dist.all_reduce(torch.ones(3), async_op=True).get_future().wait()
+    print("done", dist.get_rank(), flush=True)
+
+begun = threading.Event()
+dist.init_process_group("paceline")
+dist.all_reduce(torch.ones(3), async_op=True).get_future().add_done_callback(chain)
+begun.wait()
+"""
+
+# What was registered first is called last.
+WHEN_CALLBACKS_HAVE_STOPPED = """
+import atexit
+import torch, torch.distributed as dist
+
+@atexit.register
+def last():
+    dist.all_reduce(torch.ones(3), async_op=True).get_future().wait()
+    print("done", dist.get_rank(), flush=True)
+
+import paceline.comm
+dist.init_process_group("paceline")
+dist.barrier()
+"""
+
+
+@pytest.mark.parametrize("program", [ENDING, WAITING_FOR_ANOTHER_AT_THE_END, WHEN_CALLBACKS_HAVE_STOPPED])
+def test_a_program_may_end_while_callbacks_run(tmp_path, program):
+    (tmp_path / "program.py").write_text(program)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     done = subprocess.run([*command, tmp_path / "program.py"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stdout.count("done") == 2, done.stdout + done.stderr
@@ -136,7 +169,7 @@ import torch, torch.distributed as dist
 import paceline.comm
 from paceline._native import native
 
-rank, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2])
+rank, folder, when = int(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
 paceline.comm._make = lambda options: native.make_shared_memory(
     options.store, options.group_rank, options.group_size, options.timeout, counted=False, node=str(rank // 2))
 dist.init_process_group("paceline", store=dist.FileStore(str(folder / "store"), 3), rank=rank, world_size=3,
@@ -147,21 +180,41 @@ if rank == 2:
     if fork == 0:
         signal.pause()
     (folder / "fork").write_text(str(fork))
+    (folder / "die").read_text()
     os.kill(os.getpid(), signal.SIGKILL)
 try:
-    dist.recv(torch.ones(3), 2) if rank == 1 else dist.barrier()
+    if rank == 1:
+        message = dist.irecv(torch.ones(3), 2)
+        (folder / "ready").write_text("")
+        if when == "later":
+            (folder / "failed").read_text()
+        message.wait()
+    else:
+        dist.barrier()
 except dist.DistBackendError as error:
     print(paceline.comm.lost_ranks(error), flush=True)
+if rank == 0 and when == "later":
+    (folder / "failed").write_text("")
 os._exit(0)
 """
 
 
-def test_a_message_from_a_lost_rank_of_another_node_ends_while_a_fork_of_it_lives(tmp_path):
+@pytest.mark.parametrize("when", ["at once", "later", "stopped meanwhile"])
+def test_a_message_from_a_lost_rank_of_another_node_ends_while_a_fork_of_it_lives(tmp_path, when):
     (tmp_path / "program.py").write_text(LEAVING_A_FORK)
-    ranks = [subprocess.Popen([sys.executable, tmp_path / "program.py", str(rank), tmp_path], stdout=subprocess.PIPE,
+    for pipe in ("ready", "die", "failed"):
+        os.mkfifo(tmp_path / pipe)
+    ranks = [subprocess.Popen([sys.executable, tmp_path / "program.py", str(rank), tmp_path, when], stdout=subprocess.PIPE,
                               text=True) for rank in range(3)]
     try:
-        assert [ranks[rank].communicate(timeout=40)[0] for rank in (0, 1)] == ["[2]\n"] * 2
+        (tmp_path / "ready").read_text()
+        if when == "stopped meanwhile":  # until the rank that tells it has ended
+            ranks[1].send_signal(signal.SIGSTOP)
+            os.waitpid(ranks[1].pid, os.WUNTRACED)
+        (tmp_path / "die").write_text("")
+        assert ranks[0].communicate(timeout=40)[0] == "[2]\n"
+        ranks[1].send_signal(signal.SIGCONT)
+        assert ranks[1].communicate(timeout=40)[0] == "[2]\n"
     finally:
         for rank in ranks:
             rank.kill()

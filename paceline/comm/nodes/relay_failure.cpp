@@ -1,5 +1,6 @@
 // How a group of several nodes ends: the first failure, for which all ranks end, and who is missing, by the word of
 // those who know most.
+#include <system_error>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 
@@ -143,30 +144,38 @@ std::optional<FirstFailure> Relay::known_loss(const std::string& name, bool coun
 
 std::shared_ptr<void> Relay::when_broken(OnBroken on_broken) {
   auto watcher = std::make_shared<OnBroken>(std::move(on_broken));
+  bool is_whole = false;
   {
     const std::lock_guard lock(broken_mutex_);
-    if (!broken_ && !is_stopped_) {
+    is_whole = !broken_ && !is_stopped_;
+    if (is_whole) {
       std::erase_if(watchers_, [](const auto& other) { return other.expired(); });
       watchers_.emplace_back(watcher);
-      return watcher;
     }
   }
-  call_apart([watcher, failure = broken()] { (*watcher)(failure); });
+  if (is_whole) {
+    hear_node();  // who told of a failure before did so when nobody watched
+  } else {
+    call_apart([watcher, failure = broken()] { (*watcher)(failure); });
+  }
   return watcher;
 }
 
 void Relay::listen_to_node() {
   ways_.up->when_given_up([self = weak_from_this()] {
-    call_apart([self] {
-      if (const auto relay = self.lock()) relay->hear_node();
-    });
+    try {
+      call_apart([self] {
+        if (const auto relay = self.lock()) relay->hear_node();
+      });
+    } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): no thread can be had: messages hear in time
+    }
   });
 }
 
 void Relay::hear_node() {
   {
     const std::lock_guard lock(broken_mutex_);
-    if (watchers_.empty()) return;  // who calls next will find it
+    if (watchers_.empty()) return;  // who waits next looks for itself
   }
   if (const auto found = known_loss("a message", /*counts_left=*/false)) fail_as_told(*found);
 }

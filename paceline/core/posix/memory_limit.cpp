@@ -55,6 +55,14 @@ int64_t parse_memory_limit(std::string_view text) {
   return limit < kNoLimit ? limit : 0;
 }
 
+int64_t files_in_memory(std::string_view memory_stat, int version) {
+  int64_t bytes = 0;
+  for (const char* list : {"active_file", "inactive_file"}) {
+    bytes += parse_kernel_number(memory_stat, (version == 2 ? "" : "total_") + std::string(list)).value_or(0);
+  }
+  return bytes;
+}
+
 MemoryLeft memory_left() {
   MemoryLeft left{.bytes = INT64_MAX, .owner = "the machine"};
   // A file that cannot be read, for want of descriptors for instance, is no answer.
@@ -67,9 +75,7 @@ MemoryLeft memory_left() {
         parse_memory_limit(read_kernel_file(folder + (is_second ? "/memory.max" : "/memory.limit_in_bytes")));
     if (limit == 0) continue;
     const int64_t used = number_in(folder + (is_second ? "/memory.current" : "/memory.usage_in_bytes"));
-    const int64_t reclaimable = parse_kernel_number(read_kernel_file(folder + "/memory.stat"),
-                                                    is_second ? "inactive_file" : "total_inactive_file")
-                                    .value_or(0);
+    const int64_t reclaimable = files_in_memory(read_kernel_file(folder + "/memory.stat"), version);
     const int64_t bytes = std::max<int64_t>(limit - used + reclaimable, 0);
     if (bytes < left.bytes) {
       left = {.bytes = bytes, .owner = "the control group " + folder + " (limit " + bytes_text(limit) + ")"};

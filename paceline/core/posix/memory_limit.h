@@ -24,6 +24,10 @@ std::vector<MemoryGroup> limiting_groups(std::string_view proc_self_cgroup);
 /// Bytes in memory.max or memory.limit_in_bytes; 0 for no limit. Pure.
 int64_t parse_memory_limit(std::string_view text);
 
+/// Bytes of the page cache that a group can take back, read once or often, by its memory.stat; of version 1 with the
+/// groups below. Pure.
+int64_t files_in_memory(std::string_view memory_stat, int version);
+
 struct MemoryLeft {
   int64_t bytes = 0;
   std::string owner;  ///< "the machine", or "the control group /sys/fs/cgroup/… (limit 2 GiB)"

@@ -21,5 +21,12 @@ TEST(MemoryLimit, MayBeThatOfAnyGroupAbove) {
   EXPECT_THAT(folders_of("0::/\n"), ElementsAre("/sys/fs/cgroup"));
 }
 
+// Files that were read twice are active, such as a dataset's in the second epoch.
+TEST(MemoryLimit, AllFilesInMemoryCanBeTakenBack) {
+  EXPECT_EQ(files_in_memory("anon 5\nfile 400\ninactive_file 100\nactive_file 250\nunevictable 50\n", 2), 350);
+  EXPECT_EQ(files_in_memory("active_file 1\ninactive_file 2\ntotal_inactive_file 30\ntotal_active_file 4\n", 1), 34);
+  EXPECT_EQ(files_in_memory("", 2), 0);
+}
+
 }  // namespace
 }  // namespace paceline

@@ -73,9 +73,19 @@ arrow::Result<DashboardProcess> DashboardProcess::start(const agent::Guardian& g
   return DashboardProcess(std::move(connection), std::move(ends), std::move(said->line));
 }
 
-std::string DashboardProcess::take_url() {
-  const std::string base = url_.substr(0, url_.find('#'));
-  return std::exchange(url_, base);
+// When a code was used, it has written a line with the next.
+const std::string& DashboardProcess::url() {
+  pollfd output{ends_[1].get(), POLLIN, 0};
+  std::array<char, 4096> part{};
+  while (::poll(&output, 1, 0) == 1 && (output.revents & POLLIN) != 0) {
+    const ssize_t count = ::read(output.fd, part.data(), part.size());
+    if (count <= 0) break;
+    said_.append(part.data(), static_cast<size_t>(count));
+  }
+  for (size_t end = 0; (end = said_.find('\n')) != std::string::npos; said_.erase(0, end + 1)) {
+    if (said_.starts_with("http")) url_ = said_.substr(0, end);
+  }
+  return url_;
 }
 
 bool DashboardProcess::is_running() const {

@@ -26,8 +26,8 @@ class DashboardProcess {
   static arrow::Result<DashboardProcess> start(const agent::Guardian& guardian, const std::string& program,
                                                std::chrono::milliseconds patience = std::chrono::seconds(20));
 
-  /// "http://127.0.0.1:8265/#code=…" the first time: the code opens one session. Later without it.
-  std::string take_url();
+  /// "http://127.0.0.1:8265/#code=…": the code opens one session, and has not been used.
+  const std::string& url();
   bool is_running() const;
 
  private:
@@ -36,6 +36,7 @@ class DashboardProcess {
 
   std::unique_ptr<rpc::BlockingSocket> guardian_;  // when it closes, the process is ended
   std::vector<Descriptor> ends_;                   // of what it may write to
+  std::string said_;                               // of a line that is not whole
   std::string url_;
 };
 

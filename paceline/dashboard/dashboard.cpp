@@ -46,17 +46,18 @@ class RunningDashboard final : public Dashboard {
       ARROW_ASSIGN_OR_RAISE(site_, parse_site(options_.external_url, options_.insecure_no_tls));
     }
     std::string token;
-    if (!reach.is_loopback) {
-      token_file_ = options_.token_file.empty() ? state_ + "/dashboard_token" : options_.token_file;
+    token_file_ = options_.token_file;
+    if (!reach.is_loopback && token_file_.empty()) token_file_ = state_ + "/dashboard_token";
+    if (!token_file_.empty()) {
       ARROW_ASSIGN_OR_RAISE(token, token_in_file(token_file_, "the token that opens the dashboard"));
+    }
+    if (!reach.is_loopback) {
       site_.is_on_network = true;
       site_.names = {in_small_letters(host_name())};
     }
     own_host_ = reach.is_any ? host_name() : options_.address;
-    ARROW_ASSIGN_OR_RAISE(
-        sessions_,
-        Sessions::create([this](const std::string& code) { tell("opened; to open it once more: " + address(code)); },
-                         token));
+    ARROW_ASSIGN_OR_RAISE(sessions_,
+                          Sessions::create([this](const std::string& code) { tell_next(address(code)); }, token));
     api_ = std::make_unique<Api>(
         runs_, *sessions_,
         Api::Options{.read_only = options_.read_only, .site = site_, .record = [this](const std::string& what) {
@@ -118,6 +119,9 @@ class RunningDashboard final : public Dashboard {
     const bool is_version_6 = own_host_.find(':') != std::string::npos;
     const std::string host = is_version_6 ? "[" + own_host_ + "]" : own_host_;
     return "http://" + host + ":" + std::to_string(server_->port()) + "/";
+  }
+  void tell_next(const std::string& url) const {
+    options_.tell_next ? options_.tell_next(url) : tell("opened; to open it once more: " + url);
   }
   void tell(const std::string& line) const {
     if (options_.tell) options_.tell(line);

@@ -25,8 +25,8 @@ struct DashboardOptions {
   std::string address = "127.0.0.1";
   /// Others on the network may see what goes over it: this server has no TLS.
   bool insecure_no_tls = false;
-  /// The file with the token that opens sessions, for who comes over the network; made where it is not there. "":
-  /// dashboard_token in the state directory.
+  /// The file with a token that opens sessions, as codes do, and lasts; made where it is not there. "": at the loopback
+  /// there is none, else it is dashboard_token in the state directory.
   std::string token_file;
   /// Nothing: kUsualPort, or where that is taken any that is free; 0: any that is free.
   std::optional<uint16_t> port;
@@ -39,6 +39,8 @@ struct DashboardOptions {
   std::string web_root;
   /// Told what a user at the terminal should see: what was done, and the address with the next code. On any thread.
   std::function<void(const std::string& line)> tell = {};
+  /// Told of that address instead, where it is given.
+  std::function<void(const std::string& url)> tell_next = {};
   HttpLimits limits = {};
   /// Whether runs find it, and say so (track::DashboardAddress).
   bool is_announced = true;
@@ -55,7 +57,7 @@ class Dashboard {
   virtual uint16_t port() const = 0;
   /// The file with the token for /metrics.
   virtual const std::string& metrics_token_file() const = 0;
-  /// The file with the token that opens sessions; "" where it listens at the loopback alone.
+  /// The file with the token that opens sessions; "" where there is none.
   virtual const std::string& token_file() const = 0;
   /// Says goodbye to pages and stops; waits for what is being done.
   virtual void stop() = 0;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -47,12 +48,19 @@ std::string address_text(const asio::ip::address& address) {
   return address.to_string();
 }
 
+// Also of an IPv4 address at a socket of both kinds.
+bool is_loopback(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address.is_loopback();
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
+}
+
 class Server;
 
 // A connection: one request after the other. On the server's thread but for deliver().
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, Server& server);
+  Connection(tcp::socket socket, Server& server, std::string peer);
+  const std::string& peer() const { return peer_; }
   void read(bool first);
   void close();
 
@@ -70,6 +78,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   beast::tcp_stream stream_;
   Server& server_;
+  const std::string peer_;  // its address
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   Request request_;
@@ -140,8 +149,11 @@ class Server final : public HttpServer {
   void accept() {
     acceptor_.async_accept([this](const beast::error_code& error, tcp::socket socket) {
       if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
-      if (!error && connections.size() < limits.connections) {
-        const auto connection = std::make_shared<Connection>(std::move(socket), *this);
+      beast::error_code has_gone;
+      const asio::ip::address peer =
+          socket.is_open() ? socket.remote_endpoint(has_gone).address() : asio::ip::address();
+      if (!error && !has_gone && has_room_for(peer)) {
+        const auto connection = std::make_shared<Connection>(std::move(socket), *this, address_text(peer));
         connections.insert(connection);
         connection->read(true);
       }
@@ -152,6 +164,14 @@ class Server final : public HttpServer {
         if (!over && acceptor_.is_open()) accept();
       });
     });
+  }
+
+  // What comes from this machine may be a proxy, and stand for many.
+  bool has_room_for(const asio::ip::address& peer) const {
+    if (connections.size() >= limits.connections) return false;
+    const auto is_of_peer = [text = address_text(peer)](const auto& one) { return one->peer() == text; };
+    return is_loopback(peer) ||
+           static_cast<size_t>(std::ranges::count_if(connections, is_of_peer)) < limits.connections_of_one;
   }
 
   // With all signals blocked, as start_thread() has it: they are the program's.
@@ -172,7 +192,8 @@ class Server final : public HttpServer {
   std::thread thread_;
 };
 
-Connection::Connection(tcp::socket socket, Server& server) : stream_(std::move(socket)), server_(server) {}
+Connection::Connection(tcp::socket socket, Server& server, std::string peer)
+    : stream_(std::move(socket)), server_(server), peer_(std::move(peer)) {}
 
 void Connection::close() {
   beast::error_code ignored;
@@ -227,7 +248,7 @@ void Connection::take() {
     request_.headers.emplace_back(std::move(name), std::string(field.value()));
   }
   beast::error_code ignored;
-  request_.peer = address_text(stream_.socket().remote_endpoint(ignored).address());
+  request_.peer = peer_;
   request_.own_address = address_text(stream_.socket().local_endpoint(ignored).address());
   stream_.expires_never();
   server_.in_background([self = shared_from_this()] {

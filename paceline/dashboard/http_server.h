@@ -22,6 +22,8 @@ struct HttpLimits {
   uint32_t header_bytes = 16 * 1024;
   uint64_t body_bytes = 1024 * 1024;
   size_t connections = 256;
+  /// Of these from one other machine: a quarter, so that it does not keep everybody else out.
+  size_t connections_of_one = 64;
   size_t streams = 64;
   /// What a client of events may have waiting.
   size_t stream_bytes = size_t{1} << 20;

@@ -54,14 +54,14 @@ std::optional<std::string> Sessions::open(const std::string& secret) {
   return cookie;
 }
 
-std::optional<std::chrono::seconds> Sessions::wait_of(const std::string& address) const {
+std::optional<std::chrono::seconds> Sessions::wait_of(Secret secret, const std::string& address) const {
   const std::lock_guard lock(mutex_);
-  return limit_.wait_of(address, std::chrono::steady_clock::now());
+  return limits_.at(secret).wait_of(address, std::chrono::steady_clock::now());
 }
 
-void Sessions::note_wrong(const std::string& address) {
+void Sessions::note_wrong(Secret secret, const std::string& address) {
   const std::lock_guard lock(mutex_);
-  limit_.note_wrong(address, std::chrono::steady_clock::now());
+  limits_.at(secret).note_wrong(address, std::chrono::steady_clock::now());
 }
 
 std::optional<int64_t> Sessions::session_of(const Request& request) const {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,6 +22,9 @@
 #include "paceline/dashboard/try_limit.h"
 
 namespace paceline::dashboard {
+
+/// What somebody may be wrong about. They are counted apart: a scraper with an old token keeps nobody out.
+enum class Secret { code_or_token, metrics_token };
 
 class Sessions {
  public:
@@ -36,10 +40,10 @@ class Sessions {
   std::string code() const;
   /// The cookie of a new session; nothing for what is neither the token nor a code, or a code that was used.
   std::optional<std::string> open(const std::string& secret);
-  /// How long somebody at that address must wait before saying another secret, of whatever kind; nothing: not at all.
-  std::optional<std::chrono::seconds> wait_of(const std::string& address) const;
+  /// How long somebody at that address must wait before saying another secret of the kind; nothing: not at all.
+  std::optional<std::chrono::seconds> wait_of(Secret secret, const std::string& address) const;
   /// Somebody at that address was wrong.
-  void note_wrong(const std::string& address);
+  void note_wrong(Secret secret, const std::string& address);
   /// The number of the session whose cookie the request has, from 1; nothing where it has none.
   std::optional<int64_t> session_of(const Request& request) const;
 
@@ -62,7 +66,7 @@ class Sessions {
   std::string code_;
   int64_t opened_ = 0;
   std::vector<Session> sessions_;
-  TryLimit limit_;
+  std::map<Secret, TryLimit> limits_{{Secret::code_or_token, {}}, {Secret::metrics_token, {}}};
 };
 
 }  // namespace paceline::dashboard

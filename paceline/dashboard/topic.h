@@ -1,6 +1,6 @@
 // Topic: something that clients watch, as events: whole once, then what has changed. Pure.
 //
-// A value is a JSON object. The first event of a client is a snapshot, {"topic", "value"}; those that follow are deltas,
+// A value is a JSON object. A client's first event is a snapshot, {"topic", "value"}, and those that follow are deltas,
 // {"topic", "set": members that are new or others than before, "removed": names}. Events are numbered across all topics
 // of a server; a topic keeps the last ones for clients that come back.
 #pragma once

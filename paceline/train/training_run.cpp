@@ -188,11 +188,11 @@ arrow::Result<std::string> serve_dashboard() {
   static std::optional<controller::DashboardProcess> process;
   const std::lock_guard lock(mutex);
   if (!is_driver()) return arrow::Status::Invalid("the program has not called paceline::init(argc, argv)");
-  if (process && process->is_running()) return process->take_url();
+  if (process && process->is_running()) return process->url();
   process.reset();
   const std::string program = driver().paceline.empty() ? paceline_program() : driver().paceline;
   ARROW_ASSIGN_OR_RAISE(process, controller::DashboardProcess::start(driver().guardian, program));
-  return process->take_url();
+  return process->url();
 }
 
 }  // namespace

@@ -26,16 +26,17 @@ PROGRAM = textwrap.dedent(
 
 
     fit("first", int(sys.argv[2]))
-    fit("second", 1)
-    print("fitted", flush=True)
-    sys.stdin.read()
+    for name in ("second", "third"):
+        fit(name, 1)
+        print("fitted", flush=True)
+        sys.stdin.readline()
     """
 )
 
 
 @pytest.fixture
 def driver(tmp_path):
-    """start(workers): the program, when both its runs are over; and what it has printed."""
+    """start(workers): the program, when its first two runs are over; and what it has printed."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     started = []
@@ -50,17 +51,24 @@ def driver(tmp_path):
             env={**os.environ, "PACELINE_STATE_DIR": str(tmp_path / "state")},
         )
         started.append(process)
-        printed = ""
-        for line in process.stdout:
-            printed += line
-            if line == "fitted\n":
-                return process, printed
-        raise AssertionError(f"it has ended: {printed}")
+        return process, printed_until_fitted(process)
 
     yield start
     for process in started:
         process.kill()
         process.communicate()
+
+
+def printed_until_fitted(process):
+    printed = ""
+    for line in process.stdout:
+        printed += line
+        if line == "fitted\n":
+            return printed
+    raise AssertionError(f"it has ended: {printed}")
+
+
+ADDRESS = r"dashboard: http://127\.0\.0\.1:(\d+)/#code=([0-9a-f]{32})/runs/([0-9a-f]{32})"
 
 
 def asked(port, path, body=None, headers=None):
@@ -74,12 +82,16 @@ def asked(port, path, body=None, headers=None):
 @pytest.mark.parametrize("workers", [1, 0])
 def test_it_serves_until_the_driver_dies(driver, workers):
     process, printed = driver(workers)
-    first, second = re.findall(r"dashboard: http://127\.0\.0\.1:(\d+)/#(\S+)", printed)
-    code, run = re.fullmatch(r"code=([0-9a-f]{32})/runs/([0-9a-f]{32})", first[1]).groups()
-    assert second[0] == first[0] and re.fullmatch("/runs/[0-9a-f]{32}", second[1]), "one serves both, and was opened before"
-    port = int(first[0])
+    first, second = re.findall(ADDRESS, printed)
+    assert second[:2] == first[:2], "one serves both, and nobody has opened it"
+    port, code, run = int(first[0]), first[1], first[2]
     connection, status, cookie, text = asked(port, "/api/v1/session", json.dumps({"code": code}))
     assert status == 200, text
+    process.stdin.write("\n")
+    process.stdin.flush()
+    (third,) = re.findall(ADDRESS, printed_until_fitted(process))
+    assert third[0] == first[0] and third[1] != code
+    assert asked(port, "/api/v1/session", json.dumps({"code": third[1]}))[1] == 200, "each address opens it"
     _, status, _, text = asked(port, f"/api/v1/runs/{run}", headers={"Cookie": cookie})
     assert (status, json.loads(text)["state"]) == (200, "finished"), "also after the run has ended"
     log = (process.args[2] / "first" / "logs" / "controller.log").read_text()

@@ -229,7 +229,7 @@ std::optional<ProcessStat> NodeSampler::stat_of(pid_t pid) {
 
 std::optional<ProcessSample> NodeSampler::sample_process(Watched& watched, double seconds) {
   const auto own = parse_process_stat(watched.stat.read(buffer_));
-  if (!own) return std::nullopt;  // it has ended
+  if (!own || own->resident_pages == 0) return std::nullopt;  // it has ended, or its memory has
   const bool is_turn = (turn_ + watched.about.worker) % kSlowTurns == 0 || !watched.cpu_ticks;
   if (is_turn) watched.descriptors = count_descriptors(watched.about.pid);
   if (is_turn && watched.about.with_children) {

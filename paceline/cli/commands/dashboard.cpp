@@ -2,6 +2,7 @@
 // [--web-root FOLDER] [--insecure-no-tls] [--token-file FILE]
 #include "paceline/dashboard/dashboard.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -77,8 +78,9 @@ arrow::Result<std::vector<std::string>> index_storage_paths(const std::vector<st
   return paths;
 }
 
-void tell_driver(const dashboard::Dashboard& running) {
-  print(running.url() + "\n");
+// A line with the address, and another each time a code was used; whoever does not read them keeps nobody waiting.
+void tell_driver(const std::string& url) {
+  print(url + "\n");
   std::fflush(stdout);
 }
 
@@ -88,8 +90,10 @@ void tell_user(const dashboard::Dashboard& running, const DashboardFlags& flags)
   }
   tell("open " + running.url());
   if (!running.token_file().empty()) {
-    tell("it can be reached from other machines, unencrypted; who has no code needs the token in " +
-         running.token_file());
+    const auto reach = dashboard::reach_of(flags.options.address);
+    const bool is_on_network = reach.ok() && !reach->is_loopback;
+    tell(std::string(is_on_network ? "it can be reached from other machines, unencrypted; " : "") +
+         "who has no code needs the token in " + running.token_file());
   }
   tell("Prometheus reads /metrics with the token in " + running.metrics_token_file() + "; Ctrl-C ends this");
 }
@@ -98,12 +102,17 @@ arrow::Status serve(const DashboardFlags& flags) {
   dashboard::DashboardOptions options = flags.options;
   ARROW_ASSIGN_OR_RAISE(options.storage_paths, index_storage_paths(flags.storage_paths));
   options.is_announced = !flags.is_for_driver;  // it ends with its driver, and other runs may go on
-  if (!flags.is_for_driver) options.tell = tell;
+  if (flags.is_for_driver) {
+    ::fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK);
+    options.tell_next = tell_driver;
+  } else {
+    options.tell = tell;
+  }
   std::unique_ptr<dashboard::Dashboard> running;
   {
     const End end(flags.is_for_driver);
     ARROW_ASSIGN_OR_RAISE(running, dashboard::Dashboard::start(std::move(options)));
-    flags.is_for_driver ? tell_driver(*running) : tell_user(*running, flags);
+    flags.is_for_driver ? tell_driver(running->url()) : tell_user(*running, flags);
     end.wait();
   }
   running->stop();
@@ -135,7 +144,8 @@ void add_dashboard(CLI::App& program, int& exit_code) {
                     "Let other machines in without encryption, with a token, on a network that you trust");
   command
       ->add_option("--token-file", flags->options.token_file,
-                   "File with that token, made where it is not there; default: dashboard_token in the state directory")
+                   "File with a token that opens the page and lasts, made where it is not there; default: for what "
+                   "others reach dashboard_token in the state directory, else none")
       ->type_name("FILE");
   auto* const port_option =
       command->add_option("--port", *port, "Port to listen at; default: 8265, or any that is free where that is taken")

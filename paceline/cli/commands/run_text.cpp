@@ -107,7 +107,8 @@ void write_dataset(const DatasetFigures& dataset, std::ostream& text) {
     text << ", rank " << worst.rank << " most (" << percent_text(waited_share(worst)) << ")";
   }
   const auto slowest = std::ranges::max_element(dataset.steps, {}, &OperatorFigures::block_generation_time);
-  if (slowest != dataset.steps.end() && slowest->block_generation_time > 0) {
+  const auto has_made_blocks = [](const OperatorFigures& step) { return step.block_generation_time > 0; };
+  if (std::ranges::count_if(dataset.steps, has_made_blocks) > 1) {  // or it says nothing to call one the slowest
     text << "; slowest step: " << printable(slowest->name) << ", " << std::llround(rows_per_second(*slowest))
          << " rows/s in one thread";
   }

@@ -23,7 +23,8 @@ double boot_time() {
 arrow::Result<ProcessUsage> process_usage(pid_t pid) {
   const auto stat = read_process_stat("/proc/" + std::to_string(pid));
   if (!stat) return arrow::Status::IOError("there is no process ", pid);
-  if (stat->state == 'Z' || stat->state == 'X') return arrow::Status::IOError("process ", pid, " has ended");
+  const bool has_ended = stat->state == 'Z' || stat->state == 'X' || stat->resident_pages == 0;  // what ends has none
+  if (has_ended) return arrow::Status::IOError("process ", pid, " has ended");
   const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
   return ProcessUsage{.started = boot_time() + static_cast<double>(stat->start_ticks) / ticks,
                       .cpu_s = stat->cpu_ticks / ticks,

@@ -125,7 +125,7 @@ function optionsOf(latest: () => ChartProps, theme: Theme, width: number, readou
     height: height ?? HEIGHT,
     ...seriesOf(lines, theme),
     legend: { show: false },
-    padding: [8, 18, 0, 0],
+    padding: [8, x === "time" ? 30 : 18, 0, 0], // half of the last label
     scales: {
       x: { time: false, range: placeRange },
       y: logarithmic ? { distr: 3 } : { range: (_, least, greatest) => valueRange(least, greatest, latest().unit) },

@@ -28,6 +28,16 @@ export function isSelected(graph: FlameGraph, thread: FlameThread, selection: Se
   return selection.language === undefined || thread.language === selection.language;
 }
 
+const ALL_THE_TIME = 0.99;
+
+/** Of a profile of waits: threads of pools, and those that serve the run, which had nothing to do. */
+export function isIdle(graph: FlameGraph, thread: FlameThread): boolean {
+  const process = graph.processes[thread.process];
+  if (graph.profile.kind !== "off_cpu" || !process || thread.tid === process.pid) return false;
+  const waited = thread.counts.reduce((sum, one) => sum + one, 0);
+  return waited >= ALL_THE_TIME * process.seconds * process.rate;
+}
+
 /** The samples of what is selected, of all its threads together. */
 export function mergedTree(graph: FlameGraph, selection: Selection): FlameTree {
   const size = graph.parent.length;

@@ -54,12 +54,12 @@ function Table({ title, by, onBy, heads, rows }: TableProps) {
         <table class="functions">
           <thead>
             <tr>
+              <th>Function</th>
               {heads.map((head) => (
                 <th key={head} class="number">
                   {head}
                 </th>
               ))}
-              <th>Function</th>
             </tr>
           </thead>
           <tbody>{rows}</tbody>
@@ -93,9 +93,9 @@ export function FunctionTable({ tree, isOfBytes, onSearch }: FunctionTableProps)
   }, [tree, by]);
   const rows = shares.map((share) => (
     <tr key={share.frame}>
+      <Name frame={tree.frames[share.frame]!} onSearch={onSearch} />
       <Amount count={share.own} all={tree.count} isOfBytes={isOfBytes} />
       <Amount count={share.total} all={tree.count} isOfBytes={isOfBytes} />
-      <Name frame={tree.frames[share.frame]!} onSearch={onSearch} />
     </tr>
   ));
   const heads = isOfBytes ? ["Itself", "Share", "In all", "Share of all"] : ["Itself", "In all"];
@@ -117,12 +117,12 @@ export function ChangeTable({ before, after, isOfBytes, onSearch }: ChangeTableP
     const difference = changeOf(change, by);
     return (
       <tr key={number}>
+        <Name frame={change.frame} onSearch={onSearch} />
         <td class={`number ${difference > 0 ? "more" : "less"}`}>{pointsText(difference)}</td>
         {isOfBytes && <td class="number">{bytesText(was * before.count)}</td>}
         <td class="number">{percentText(was)}</td>
         {isOfBytes && <td class="number">{bytesText(is * after.count)}</td>}
         <td class="number">{percentText(is)}</td>
-        <Name frame={change.frame} onSearch={onSearch} />
       </tr>
     );
   });

@@ -6,7 +6,7 @@ import { bytesText, plural } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import { FlameChart } from "./flame_chart.tsx";
 import type { FlameColors } from "./flame_colors.ts";
-import { secondsPerSample } from "./flame_tree.ts";
+import { isIdle, secondsPerSample } from "./flame_tree.ts";
 import { FunctionTable } from "./function_tables.tsx";
 import { NoSamples } from "./no_samples.tsx";
 import { Search } from "./profile_filters.tsx";
@@ -25,6 +25,7 @@ export function OneProfile({ graph, view, tools }: { graph: FlameGraph; view: Pr
     () => treeOf(graph, view, view.rank),
     [graph, view.rank, view.thread, view.language, view.interpreter],
   );
+  const idle = useMemo(() => graph.threads.filter((thread) => isIdle(graph, thread)).length, [graph]);
   const { chart, matched } = useChart(tree, view);
   const second = secondsPerSample(graph);
   const describe = useCallback(
@@ -43,6 +44,9 @@ export function OneProfile({ graph, view, tools }: { graph: FlameGraph; view: Pr
       <div class="toolbar">
         <Search view={view} matched={matched} />
         {tools}
+        {idle > 0 && view.thread === "" && (
+          <span class="quiet">without {plural(idle, "thread")} that waited all the time</span>
+        )}
       </div>
       {tree.count === 0 ? (
         <NoSamples graph={graph} rank={view.rank} />

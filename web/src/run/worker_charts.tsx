@@ -1,4 +1,4 @@
-// What a worker did over time, from what its agent has sampled: in all attempts, of which each had a process of its own.
+// What a worker's process did over time, from what its agent has sampled. A restart begins another process.
 import { useMemo } from "preact/hooks";
 import { fetchNodes, fetchSamples } from "../api/api.ts";
 import type { Worker } from "../api/views.ts";

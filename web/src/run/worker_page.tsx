@@ -150,7 +150,7 @@ function WorkerParts({ id, run, worker, rank, parameters }: WorkerPartProps) {
         <WorkerActions id={id} run={run} worker={worker} rank={rank} />
       </div>
       <Facts id={id} run={run} worker={worker} />
-      <h2>Over time</h2>
+      <h2>{run.attempts.length > 1 ? `Over time, in attempt ${run.attempts.at(-1)?.attempt}` : "Over time"}</h2>
       <WorkerCharts id={id} worker={worker} parameters={parameters} />
       <h2>Log</h2>
       <WorkerLog id={id} run={run} worker={worker} rank={rank} parameters={parameters} />

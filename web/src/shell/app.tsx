@@ -62,11 +62,15 @@ function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && target.matches("input, select, textarea");
 }
 
-/** '/' goes to the page's filter, '?' shows the keys. */
+/** '/' goes to the page's filter and Escape leaves it, '?' shows the keys. */
 function usePageKeys(showKeys: () => void): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "Escape" && event.target instanceof HTMLInputElement && event.target.matches("[data-filter]")) {
+        event.target.blur();
+      }
+      if (isTyping(event.target)) return;
       if (event.key === "/") {
         const filter = document.querySelector<HTMLInputElement>("[data-filter]");
         if (!filter) return;

@@ -7,7 +7,7 @@ import { functionShares, matchedCount, mergedTree, pathTo, ranksOf, samplesBy } 
 import { withoutInterpreter } from "../../src/profiles/interpreter.ts";
 import { functionText, matches, placeText, shortName } from "../../src/profiles/function_name.ts";
 import { changeText, nodeText, pointsText, samplesText, whyNoProfile } from "../../src/profiles/profile_text.ts";
-import { viewOf } from "../../src/profiles/profile_view.ts";
+import { treeOf, viewOf } from "../../src/profiles/profile_view.ts";
 
 function frame(name: string) {
   return { function: name, file: `${name}.cpp`, line: 1, module: "train" };
@@ -232,4 +232,14 @@ test("why no profile can be taken", () => {
   assert.match(whyNoProfile(run, false, { ...worker, stage: "gone" }), /Rank 1 has ended/);
   assert.match(whyNoProfile({ ...run, workers: [{ ...worker, stage: "starting" }] }, false), /are starting/);
   assert.match(whyNoProfile({ ...run, workers: [] }, false), /No worker/);
+});
+
+test("threads that waited all the time are not in a profile of waits, unless one is chosen", () => {
+  const graph = graphOf([[0, 0, 500, 0], [10, 0, 0, 0]]); // the loops' own threads
+  graph.profile.kind = "off_cpu";
+  graph.threads[2] = { process: 1, tid: 8, name: "pool", language: "C++", nodes: [3], counts: [499] };
+  graph.threads.push({ process: 1, tid: 9, name: "reader", language: "C++", nodes: [3], counts: [300] });
+  assert.equal(treeOf(graph, viewOf({}, graph), undefined).count, 810);
+  assert.equal(treeOf(graph, viewOf({ thread: "pool" }, graph), undefined).count, 499);
+  assert.equal(treeOf({ ...graph, profile: { ...graph.profile, kind: "cpu" } }, viewOf({}, graph), undefined).count, 1309);
 });

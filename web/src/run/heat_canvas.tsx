@@ -105,6 +105,11 @@ function Outline({ cell, heat, width, height, class: name }: OutlineProps) {
   return <div class={name} style={style} />;
 }
 
+/** In pixels, without the lines of text around it. */
+export function heightOf(ranks: number): number {
+  return Math.round(Math.min(MOST_HEIGHT, ROW * ranks));
+}
+
 function RankLabels({ ranks, height }: { ranks: number[]; height: number }) {
   const each = Math.ceil((LABEL_SPACE * ranks.length) / height);
   return (
@@ -126,7 +131,7 @@ export function HeatCanvas({ id, heat, kind }: { id: string; heat: StepHeat; kin
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useTheme();
   const width = useWidth(box);
-  const height = Math.round(Math.min(MOST_HEIGHT, ROW * heat.ranks.length));
+  const height = heightOf(heat.ranks.length);
   const [pointed, setPointed] = useState<Cell | undefined>();
   const [chosen, setChosen] = useState<Cell | undefined>();
   useEffect(() => {

@@ -9,9 +9,10 @@ import { Choices } from "../shell/choices.tsx";
 import { setParameters } from "../shell/navigation.ts";
 import { Loading, ProblemNotice } from "../shell/notices.tsx";
 import type { Parameters } from "../shell/route.ts";
-import { HeatCanvas } from "./heat_canvas.tsx";
+import { HeatCanvas, heightOf } from "./heat_canvas.tsx";
 import { type HeatKind, heatOf } from "./step_heat.ts";
 
+const TEXT_HEIGHT = 73; // above and below the map: what is under it does not move when it comes
 const POINTS = 90; // of 15 minutes: what the samples of ten seconds have
 const MANY_RANKS = 64;
 const PAUSE_MS = 2000;
@@ -54,7 +55,11 @@ export function StepHeatMap({ id, run, parameters }: { id: string; run: RunView;
         <Legend kind={kind} />
       </div>
       {problem && !problem.needsSession && <ProblemNotice problem={problem} onRetry={reload} />}
-      {!heat && !problem && <Loading />}
+      {!heat && !problem && (
+        <div style={{ minHeight: `${heightOf(run.workers.length) + TEXT_HEIGHT}px` }}>
+          <Loading />
+        </div>
+      )}
       {heat && heat.columns === 0 && (
         <p class="quiet">
           No steps were timed in this time: a step is a batch of a prepared data loader or a dataset, or, in Python, a step of an optimizer.

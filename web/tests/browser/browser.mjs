@@ -1,7 +1,7 @@
 // What the browser tests share: one browser, the dashboard over the tests' runs, and pages that fail a test when
 // something goes wrong in them.
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { chromium } from "playwright-core";
 import { Dashboard } from "./program.mjs";
 import { idOf, state } from "./runs.mjs";
@@ -12,11 +12,22 @@ export function chromiumPath() {
   return PROGRAMS.find((path) => path && existsSync(path));
 }
 
+/** What each page looked like when its test was over, for who wants to look at it. */
+const SCREENSHOTS = new URL("../../../build/browser/", import.meta.url).pathname;
+
 let browser;
 let shared;
+let pages = 0;
+
+async function keepScreenshot(page, hash) {
+  const name = hash.replace(/[0-9a-f]{32}/g, "RUN").replace(/[^A-Za-z0-9]+/g, "_").slice(0, 60);
+  const path = `${SCREENSHOTS}${String(++pages).padStart(2, "0")}${name}.png`;
+  await page.screenshot({ path }).catch(() => undefined); // a page that has gone away
+}
 
 export async function openBrowser() {
   // The tests run as root in containers, where Chromium has no sandbox.
+  rmSync(SCREENSHOTS, { recursive: true, force: true });
   browser = await chromium.launch({ executablePath: chromiumPath(), args: ["--no-sandbox"] });
   shared = await Dashboard.start(state);
 }
@@ -67,6 +78,7 @@ export async function withPage(hash, options, body) {
     await body(page, dashboard);
     assert.deepEqual(problems, []);
   } finally {
+    await keepScreenshot(page, hash);
     await context.close();
   }
 }

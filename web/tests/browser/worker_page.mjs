@@ -5,7 +5,7 @@ import { eventually, withPage, withRun } from "./browser.mjs";
 import { idOf, profileOf } from "./runs.mjs";
 
 const chart = (page, title) => page.getByRole("figure").filter({ has: page.getByText(title, { exact: true }) });
-const KINDS = ["Stack trace", "CPU flame graph", "Memory profile", "Operator timeline"];
+const KINDS = ["Stack trace", "CPU flame graph", "Off-CPU flame graph", "Memory profile", "Operator timeline"];
 
 test("from the workers to one of them: charts, log, stack", () =>
   withRun("spirals-live", "?tab=workers", {}, async (page) => {
@@ -31,7 +31,7 @@ test("from the workers to one of them: charts, log, stack", () =>
     await dialog.getByText("Main threads").waitFor();
     assert.doesNotMatch(await dialog.innerText(), /rank 0|ranks 0/);
     await page.keyboard.press("Escape");
-    await page.getByRole("button", { name: "CPU flame graph" }).click();
+    await page.getByRole("button", { name: "CPU flame graph", exact: true }).click();
     assert.equal(await page.getByRole("dialog").getByLabel("Workers").inputValue(), "1");
     await page.keyboard.press("Escape");
     await page.getByRole("link", { name: "‹ rank 0" }).click();
@@ -50,7 +50,7 @@ test("a worker has the profiles that it is in", async () => {
 test("a dead worker: actions are disabled with the reason, its log and what it did are there", () =>
   withRun("spirals-killed", "/workers/0", {}, async (page) => {
     for (const name of KINDS) {
-      const button = page.getByRole("button", { name });
+      const button = page.getByRole("button", { name, exact: true });
       assert.equal(await button.isDisabled(), true, name);
       assert.match(await button.getAttribute("title"), /finished: no worker lives/);
     }

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,15 +15,22 @@ import pytest
 PROGRAM = textwrap.dedent(
     """
     import sys
+    import threading
 
     import paceline.train as train
     from paceline.train.torch import TorchTrainer
 
 
+    def loop():
+        train.report({"loss": 0.5})
+        if sys.argv[3:]:
+            threading.Event().wait()
+
+
     def fit(name, workers):
         settings = train.RunConfig(storage_path=sys.argv[1], name=name, dashboard=True)
         scaling = train.ScalingConfig(num_workers=workers)
-        TorchTrainer(lambda: train.report({"loss": 0.5}), scaling_config=scaling, run_config=settings).fit()
+        TorchTrainer(loop, scaling_config=scaling, run_config=settings).fit()
 
 
     fit("first", int(sys.argv[2]))
@@ -36,14 +44,15 @@ PROGRAM = textwrap.dedent(
 
 @pytest.fixture
 def driver(tmp_path):
-    """start(workers): the program, when its first two runs are over; and what it has printed."""
+    """start(workers): the program, when its first two runs are over; and what it has printed. start(workers, "for ever"):
+    when the first has begun."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     started = []
 
-    def start(workers):
+    def start(workers, *more):
         process = subprocess.Popen(
-            [sys.executable, program, tmp_path / "results", str(workers)],
+            [sys.executable, program, tmp_path / "results", str(workers), *more],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -51,7 +60,7 @@ def driver(tmp_path):
             env={**os.environ, "PACELINE_STATE_DIR": str(tmp_path / "state")},
         )
         started.append(process)
-        return process, printed_until_fitted(process)
+        return process, printed_until(process, ADDRESS if more else "^fitted$")
 
     yield start
     for process in started:
@@ -59,11 +68,11 @@ def driver(tmp_path):
         process.communicate()
 
 
-def printed_until_fitted(process):
+def printed_until(process, pattern):
     printed = ""
     for line in process.stdout:
         printed += line
-        if line == "fitted\n":
+        if re.search(pattern, line):
             return printed
     raise AssertionError(f"it has ended: {printed}")
 
@@ -89,7 +98,7 @@ def test_it_serves_until_the_driver_dies(driver, workers):
     assert status == 200, text
     process.stdin.write("\n")
     process.stdin.flush()
-    (third,) = re.findall(ADDRESS, printed_until_fitted(process))
+    (third,) = re.findall(ADDRESS, printed_until(process, "^fitted$"))
     assert third[0] == first[0] and third[1] != code
     assert asked(port, "/api/v1/session", json.dumps({"code": third[1]}))[1] == 200, "each address opens it"
     _, status, _, text = asked(port, f"/api/v1/runs/{run}", headers={"Cookie": cookie})
@@ -101,3 +110,19 @@ def test_it_serves_until_the_driver_dies(driver, workers):
     assert connection.sock.recv(1) == b"", "the server has ended with its driver"
     with pytest.raises(ConnectionError):
         asked(port, "/healthz")
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="there is no promtool: apt-get install prometheus")
+def test_its_metrics_are_as_prometheus_wants_them(driver):
+    """But for names and labels that are Ray's, whose dashboards look for them."""
+    process, printed = driver(2, "for ever")
+    port = int(re.findall(ADDRESS, printed)[0][0])
+    token = (process.args[2].parent / "state" / "metrics_token").read_text().strip()
+    text = b""
+    while b"paceline_process_cpu_cores" not in text or b"ray_node_cpu_utilization" not in text:  # agents sample each second
+        _, status, _, text = asked(port, "/metrics", headers={"Authorization": f"Bearer {token}"})
+        assert status == 200, text
+    checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True)
+    lint = 3
+    assert checked.returncode in (0, lint), checked.stderr
+    assert b"paceline_" not in checked.stderr, checked.stderr

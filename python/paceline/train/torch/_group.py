@@ -50,14 +50,14 @@ def _steps_counted():
     steps once for a batch."""
     first = None
 
-    def count(optimizer, *_):
+    def on_step(optimizer, *_):
         nonlocal first
         if first is None or first() is None:
             first = weakref.ref(optimizer)
         if first() is optimizer:
             native.count_step()
 
-    handle = register_optimizer_step_post_hook(count)
+    handle = register_optimizer_step_post_hook(on_step)
     try:
         yield
     finally:

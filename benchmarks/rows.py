@@ -120,6 +120,19 @@ def paint(iterations: int, quick_iterations: int) -> Contestant:
     return Contestant(("node", str(ROOT / "web" / "tests" / "measure_paint.mjs")), iterations, quick_iterations)
 
 
+FRAMES = ("frames/s of the page with 1,024 live ranks", "frames/s of the charts of a million reports")
+
+
+def is_smooth(row: Outcome) -> bool:
+    """60 frames a second, but for what counting them in five seconds leaves out."""
+    return all(name not in row.also or row.also[name].value >= 59 for name in FRAMES)
+
+
+def live(seconds: int, quick_seconds: int) -> Contestant:
+    """The same of a run that goes on."""
+    return Contestant(("node", str(ROOT / "web" / "tests" / "measure_live.mjs")), seconds, quick_seconds)
+
+
 RAY_DATA, TUNED_RAY_DATA, DATALOADER, PYARROW = "Ray Data", "Ray Data, tuned", "DataLoader", "pyarrow, 2 threads"
 
 
@@ -358,6 +371,11 @@ ROWS = [
         "window and without a cache; of a run with a million reports to its last chart", "ms",
         Target("≤ 300 ms; ≤ 500 ms for the run", lambda row: row.ours.value <= 300 and of_run_fits(row)),
         paint(7, 1), {}, runs=3, program="paceline", programs=("paceline_python",)),
+    Row("dashboard_live", "what the dashboard's server takes while a page shows the workers of a live run of 1,024 ranks that "
+        "report once a second; frames of that page, and of charts of a million reports under a moving pointer, in Chromium "
+        "without a window, which draws without a GPU", "% of a core",
+        Target("≤ 5 % of a core; 60 frames/s", lambda row: row.ours.value <= 5 and is_smooth(row)),
+        live(10, 2), {}, runs=3, program="simulated_run", programs=("paceline", "paceline_python")),
     Row("installed_size", "what the Python package adds to torch and pyarrow, with cloudpickle; Ray Train: the package `ray` "
         "alone", "MB",
         Target("≤ 0.25 × Ray Train's", lambda row: row.ratio("Ray Train") >= 4),

@@ -9,7 +9,7 @@ import unittest
 
 import processes
 from record import Figure, Outcome, Target, number, to_document, to_record, write_record
-from rows import CHARTS, ROWS
+from rows import CHARTS, FRAMES, ROWS
 
 KEYS = ["name", "value", "unit", "peer", "peer_value", "ratio", "target", "met", "runs", "spread", "versions"]
 FASTER = Target("≤ 0.3 s, ≥ 10 ×", lambda row: row.ours.value <= 0.3 and row.ratio("Ray Train") >= 10)
@@ -116,6 +116,13 @@ class RowsTest(unittest.TestCase):
         for charts, met in ((400.0, True), (600.0, False)):
             also = {CHARTS: Figure((charts,))}
             self.assertEqual(target.met(Outcome(Figure((200.0,)), {}, True, also)), met)
+
+
+    def test_dashboard_live_also_judges_the_frames(self):
+        target = next(row.target for row in ROWS if row.name == "dashboard_live")
+        for rate, met in ((59.9, True), (30.0, False)):
+            also = {name: Figure((rate,)) for name in FRAMES}
+            self.assertEqual(target.met(Outcome(Figure((2.0,)), {}, True, also)), met)
 
 
 class ProcessesTest(unittest.TestCase):

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-const BUILD = process.env.PACELINE_BUILD ?? ROOT + "build/release";
+export const BUILD = process.env.PACELINE_BUILD ?? ROOT + "build/release";
 const PROGRAM = BUILD + "/paceline/cli/paceline";
 const PYTHON = process.env.PACELINE_PYTHON ?? ROOT + ".venv/bin/python";
 const WEB_ROOT = ROOT + "web/dist"; // what was built last, whatever is in the program

@@ -15,6 +15,7 @@ GOOD = {
     "paceline/core/a.cpp": '#include "paceline/core/a.h"\n',
     "paceline/comm/CMakeLists.txt": "paceline_library(comm LAYER 3 TORCH\n  SRCS group.cpp\n  DEPS core)  # why\n"
     "paceline_test(comm TORCH SRCS group_test.cpp DEPS comm core)",
+    "paceline/comm/group_internal.h": "#include <torch/csrc/distributed/c10d/Store.hpp>\n",
     "paceline/comm/group.cpp": "#include <torch/csrc/distributed/c10d/Store.hpp>\n#include \"paceline/core/a.h\"\n",
     "paceline/comm/group_test.cpp": '#include "paceline/testing/fake.h"\n',
     "paceline/testing/fake.h": "#pragma once\n",
@@ -40,6 +41,7 @@ def test_a_good_tree_passes(tmp_path):
         ("paceline/core/a.cpp", "#include <torch/torch.h>\n", "paceline/core is torch-free"),
         ("paceline/core/a.cpp", '#include "paceline/paceline.h"\n', "umbrella"),
         ("paceline/comm/group.h", "#include <torch/csrc/distributed/c10d/Store.hpp>\n", "comm/*.cpp"),
+        ("paceline/core/a_internal.h", "#include <torch/csrc/distributed/c10d/Store.hpp>\n", "comm/*.cpp"),
         ("paceline/comm/group.cpp", '#include "paceline/core/a_internal.h"\n', "internal to paceline/core"),
         ("paceline/comm/group.cpp", '#include "paceline/testing/fake.h"\n', "which is for tests"),
         ("paceline/testing/fake.h", '#include "paceline/comm/group.h"\n', None),

@@ -35,7 +35,7 @@ constexpr size_t kAnswering = 8;  // threads: two actions and two profiles may h
 
 arrow::Result<asio::ip::address> parse_address(const std::string& text) {
   beast::error_code error;
-  const auto address = asio::ip::make_address(text, error);
+  auto address = asio::ip::make_address(text, error);
   if (error) return arrow::Status::Invalid("\"", text, "\" is no address; wanted one like 127.0.0.1");
   return address;
 }

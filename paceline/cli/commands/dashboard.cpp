@@ -45,7 +45,7 @@ class End {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals_, signal);
     ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
     const char* const channel = is_for_driver ? std::getenv(rpc::kChannelVariable) : nullptr;
-    if (channel != nullptr) driver_ = std::atoi(channel);
+    if (channel != nullptr) driver_ = static_cast<int>(std::strtol(channel, nullptr, 10));
   }
   // From the second on they end the program as they always do.
   ~End() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

@@ -102,8 +102,8 @@ void give_terminal_back();
 /// What prepare_model() does for a loop of another language: watches the gradient of `parameter`, if
 /// DebugConfig.nan_watch asks for it.
 void watch_gradient(const std::string& name, const torch::Tensor& parameter);
-/// For the loops of another language whose batches come from loaders that Paceline does not know: a step has been taken,
-/// and another begins. Nothing where a loader counts the steps, and outside a train loop.
+/// For the loops of another language whose batches come from loaders that Paceline does not know: a step has been
+/// taken, and another begins. Nothing where a loader counts the steps, and outside a train loop.
 void count_step();
 /// Where the run is stored whose train loop this is, with the keys. UsageError outside of one.
 storage::Location run_location();

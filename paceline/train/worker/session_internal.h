@@ -209,7 +209,7 @@ class Session {
   std::string last_barrier_key_;                     // this rank's, of the barrier before
   std::atomic<bool> stopped_{false};
   std::atomic<bool> loaders_count_{false};  // the steps
-  mutable std::mutex mutex_;  // guards checkpoint_, committed_, the deletions and stop_reason_
+  mutable std::mutex mutex_;                // guards checkpoint_, committed_, the deletions and stop_reason_
   std::condition_variable news_;
   storage::Location checkpoint_;
   int64_t committed_ = 0;                                  // number of the last report whose checkpoint is published

@@ -289,7 +289,8 @@ bool Arena::take_out(uint64_t offset, uint64_t bytes) {
     if (!take_out_part(from, std::min(part_bytes, last - from))) return false;
   }
   // Each by itself: the rest of these pages may be written to meanwhile.
-  const bool has_begin = offset<first, has_end = end> last;
+  const bool has_begin = offset < first;
+  const bool has_end = end > last;
   return (!has_begin || take_out_part(first - kPage, kPage)) && (!has_end || take_out_part(last, kPage));
 }
 

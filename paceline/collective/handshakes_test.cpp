@@ -22,6 +22,7 @@
 #include "paceline/core/error.h"
 #include "paceline/core/posix/descriptor_limit.h"
 #include "paceline/core/posix/socket_pair.h"
+#include "paceline/testing/in_fork.h"
 
 namespace paceline::collective {
 namespace {
@@ -199,6 +200,7 @@ INSTANTIATE_TEST_SUITE_P(All, HandshakesWithoutDescriptors,
                          });
 
 TEST(Handshakes, RaiseTheSoftLimit) {
+  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
   const auto test = [] {
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -213,6 +215,7 @@ TEST(Handshakes, RaiseTheSoftLimit) {
 
 // The kernel lets no user have more descriptors under way than a process may open, except root.
 TEST(Handshakes, WaitForDescriptorsOfOthersToArrive) {
+  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
   const auto test = [] {
     constexpr uid_t kNobody = 65534;
     if (::geteuid() == 0 && ::setuid(kNobody) != 0) return false;

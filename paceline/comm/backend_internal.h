@@ -8,15 +8,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
 #include "paceline/comm/backend.h"
 #include "paceline/comm/failure_internal.h"
 #include "paceline/core/progress.h"
-
-namespace c10d {
-class Backend;
-}
 
 namespace paceline::comm {
 
@@ -52,6 +49,8 @@ struct BackendSettings {
   /// Where collectives are counted; null for nowhere.
   std::shared_ptr<GroupProgress> progress;
   ThrownAs thrown_as = ThrownAs::collective_error;
+  /// The backend's own kind of options, in place of `timeout`; null for its defaults. Only NCCL's are looked at.
+  c10::intrusive_ptr<c10d::Backend::Options> options;
   /// That the backend ends when it is destroyed; null where nobody asks, as of what a backend has inside.
   std::shared_ptr<BackendLife> life;
 };

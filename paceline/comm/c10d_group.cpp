@@ -107,9 +107,23 @@ std::string arrival_key(int64_t rank) {
   return "arrived/" + std::to_string(rank);
 }
 
+std::vector<int64_t> all_places(int64_t size) {
+  std::vector<int64_t> all(static_cast<size_t>(size));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 // One more group's; null where nobody counts.
 std::shared_ptr<GroupProgress> progress_of(const GroupOptions& options) {
   return options.progress == nullptr ? nullptr : options.progress->add_group();
+}
+
+// Of a backend beside the one for the CPU, whose collectives end in an order of their own.
+std::shared_ptr<GroupProgress> progress_beside(const std::shared_ptr<GroupProgress>& of_cpu,
+                                               const GroupOptions& options, std::string_view backend) {
+  if (of_cpu == nullptr) return nullptr;
+  if (auto progress = progress_of(options)) return progress;
+  return of_cpu->split(backend, all_places(options.world_size));
 }
 
 constexpr const char* kStopped = "stopped";
@@ -173,13 +187,13 @@ C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store
       progress_(std::move(progress)),
       failures_(std::make_shared<FailureReporter>(options_.rank, options_.world_size)) {
   wait_for_all_ranks(*store_, options_);
-  const BackendSettings settings{.rank = options_.rank,
-                                 .world_size = options_.world_size,
-                                 .timeout = options_.timeout,
-                                 .address = address_,
-                                 .interfaces = interfaces_of(options_),
-                                 .node = options_.node,
-                                 .progress = progress_};
+  BackendSettings settings{.rank = options_.rank,
+                           .world_size = options_.world_size,
+                           .timeout = options_.timeout,
+                           .address = address_,
+                           .interfaces = interfaces_of(options_),
+                           .node = options_.node,
+                           .progress = progress_};
   process_group_ = c10::make_intrusive<c10d::ProcessGroup>(store_, static_cast<int>(options_.rank),
                                                            static_cast<int>(options_.world_size));
   const Backend& chosen = *find_backend(options_.backend);
@@ -188,6 +202,7 @@ C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store
   for (const c10::DeviceType device : {torch::kCPU, options_.device.type()}) {
     const Backend& carrier = chosen.takes(device) ? chosen : default_backend(device);
     if (!connected.contains(carrier.name)) {
+      if (!connected.empty()) settings.progress = progress_beside(progress_, options_, carrier.name);
       ConnectedBackend backend = carrier.connect(store_, settings);
       if (options_.check_collectives) backend = checked_by_c10d(backend, carrier.name, store_, settings);
       backends_.push_back(connected.emplace(carrier.name, backend).first->second);
@@ -242,9 +257,7 @@ std::shared_ptr<Group> C10dGroup::duplicate() {
   const std::string name = next_name("duplicate");
   std::shared_ptr<GroupProgress> progress = progress_of(options_);
   if (progress == nullptr && progress_ != nullptr) {
-    std::vector<int64_t> all(static_cast<size_t>(size()));
-    std::iota(all.begin(), all.end(), 0);
-    progress = progress_->split(name, all);
+    progress = progress_->split(name, all_places(size()));
   }
   return connect_another(options_, name, std::move(progress));
 }

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -13,6 +15,9 @@ namespace {
 
 constexpr std::chrono::seconds kIdleTime{10};
 
+// Whether this thread completes a future whose callbacks nobody may call any more.
+thread_local bool is_after_stop = false;
+
 class CallbackThreads {
  public:
   void call(std::function<void()> callback) {
@@ -23,36 +28,37 @@ class CallbackThreads {
   }
 
   void call_user(std::function<void()> callback) {
-    if (!begin_user(callback)) return;
+    if (!begin_user()) return call_after_stop(std::move(callback));
     call([this, callback = std::move(callback)]() mutable { run_user(std::move(callback)); });
   }
 
   void call_user_here(std::function<void()> callback) {
-    if (begin_user(callback)) run_user(std::move(callback));
+    if (!begin_user()) return call_after_stop(std::move(callback));
+    run_user(std::move(callback));
   }
 
   // One that runs may wait for another's end: they begin as long as there are any.
-  void stop_user(std::chrono::milliseconds most) {
+  bool stop_user(std::chrono::milliseconds most) {
     std::unique_lock lock(mutex_);
-    idle_of_user_.wait_for(lock, most, [this] { return user_callbacks_ == 0; });
+    const bool are_over = idle_of_user_.wait_for(lock, most, [this] { return user_callbacks_ == 0; });
     is_stopped_ = true;
-  }
-  bool is_stopped() {
-    const std::lock_guard lock(mutex_);
-    return is_stopped_;
+    return are_over;
   }
 
  private:
   // False where none may begin any more.
-  bool begin_user(std::function<void()>& callback) {
+  bool begin_user() {
     const std::lock_guard lock(mutex_);
-    if (is_stopped_) {
-      // Its end would need the interpreter too.
-      (void)*new std::function<void()>(std::move(callback));
-      return false;
-    }
-    ++user_callbacks_;
-    return true;
+    if (!is_stopped_) ++user_callbacks_;
+    return !is_stopped_;
+  }
+
+  void call_after_stop(std::function<void()> callback) {
+    call([callback = std::move(callback)] {
+      is_after_stop = true;
+      callback();
+      is_after_stop = false;
+    });
   }
 
   void run_user(std::function<void()> callback) {
@@ -111,12 +117,12 @@ void call_user_here(std::function<void()> callback) {
   threads().call_user_here(std::move(callback));
 }
 
-bool are_callbacks_stopped() {
-  return threads().is_stopped();
+void stay_after_stop() {
+  while (is_after_stop) ::pause();
 }
 
-void stop_callbacks(std::chrono::milliseconds most) {
-  threads().stop_user(most);
+bool stop_callbacks(std::chrono::milliseconds most) {
+  return threads().stop_user(most);
 }
 
 }  // namespace paceline::comm

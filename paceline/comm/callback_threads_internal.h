@@ -9,13 +9,17 @@ namespace paceline::comm {
 /// time; one that has nothing to do for some seconds ends. Thread-safe; a fork has threads of its own.
 void call_apart(std::function<void()> callback);
 
-/// Runs in this thread what calls the user's code, which may be Python's: not after stop_callbacks().
+/// Runs in this thread what completes a future, and so calls the user's callbacks, which may be Python's.
+///
+/// After stop_callbacks() it runs in another, which stay_after_stop() keeps from the callbacks: who waits for the
+/// future is told before them.
 void call_user_here(std::function<void()> callback);
 
-/// Whether stop_callbacks() is over: a future that is asked for from now on ends in the thread that asks.
-bool are_callbacks_stopped();
-
-/// call_apart() of what calls the user's code, which may be Python's: not after stop_callbacks().
+/// As call_user_here(), by call_apart().
 void call_user_apart(std::function<void()> callback);
+
+/// The first callback of such a future. After stop_callbacks() it does not return: those behind it stay as they are,
+/// since their end too would need the interpreter.
+void stay_after_stop();
 
 }  // namespace paceline::comm

@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <vector>
 
 #include "paceline/comm/group_internal.h"
 #include "paceline/comm/reducer.h"
@@ -21,10 +25,23 @@ class Nccl : public ::testing::Test {
     options.backend = "nccl";
     options.device = device_;
     options.timeout = std::chrono::minutes(1);
+    options.progress = &progress_;
     group_ = make_c10d_group(options, c10::make_intrusive<c10d::HashStore>(), kLoopback);
   }
 
+  /// Of the group's collectives on the GPU, after the watchdog has seen all end.
+  std::vector<CollectiveRecord> records_on_gpu() const {
+    group_->process_group()->getBackend(torch::kCUDA)->waitForPendingWorks();
+    std::vector<CollectiveRecord> records = reader_.collectives();
+    std::erase_if(records, [](const CollectiveRecord& record) { return !record.is_on_device; });
+    return records;
+  }
+
   const torch::Device device_{torch::kCUDA, 0};
+  const SystemClock clock_;
+  Progress progress_ = Progress::create(clock_).ValueOrDie();
+  const ProgressReader reader_ =
+      ProgressReader::open(progress_.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
   std::shared_ptr<Group> group_;
 };
 
@@ -60,6 +77,25 @@ TEST_F(Nccl, AveragesTheGradientsOfABackward) {
       EXPECT_TRUE(torch::equal(parameter.grad(), torch::full_like(parameter, 2)));
     }
   }
+}
+
+TEST_F(Nccl, CollectivesAreInTheLedgerWithTheirTimeOnTheGpu) {
+  torch::Tensor values = torch::ones({1 << 20}, device_);
+  for (int i = 0; i < 3; ++i) group_->all_reduce(values, ReduceOp::sum);
+  group_->all_gather(values);
+  const std::vector<CollectiveRecord> records = records_on_gpu();
+  ASSERT_GE(records.size(), 4u);
+  const CollectiveCall reduced{Collective::all_reduce, ElementType::float32, 4 << 20};
+  EXPECT_EQ(std::ranges::count(records, reduced, &CollectiveRecord::call), 3);
+  for (const CollectiveRecord& record : records) {
+    EXPECT_TRUE(record.has_ended());
+    EXPECT_FALSE(record.has_failed);
+    EXPECT_LE(record.called_ns, record.start_ns());
+    EXPECT_LT(record.end_ns - record.start_ns(), Duration(std::chrono::milliseconds(50)).count())
+        << "until the watchdog looked, not on the GPU";
+  }
+  EXPECT_TRUE(std::ranges::all_of(reader_.read(clock_.monotonic()).groups,
+                                  [](const GroupReading& group) { return group.done == group.begun; }));
 }
 
 TEST_F(Nccl, NothingIsSentAfterAnAbort) {

@@ -43,12 +43,10 @@ void complete(c10::ivalue::Future& future, const std::vector<at::Tensor>& result
                         CollectiveCause::other_rank);
 }
 
-// For who asks for a future that nobody would complete any more; how the work has ended the future says.
-void end_in(c10d::Work& work) {
-  try {
-    work.wait(kNoTimeout);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
-  }
+c10::intrusive_ptr<c10::ivalue::Future> make_future() {
+  auto future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+  future->addCallback([](c10::ivalue::Future&) { stay_after_stop(); }, /*uses_future=*/false);
+  return future;
 }
 
 // Several operations of the shared group that c10d has as one.
@@ -101,13 +99,12 @@ class SharedWork final : public c10d::Work {
   void abort() override { group_->abort(); }
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    if (are_callbacks_stopped()) end_in(*this);
     c10::intrusive_ptr<c10::ivalue::Future> future;
     bool is_over = false;
     {
       const std::lock_guard lock(state_->mutex);
       if (!state_->future) {
-        state_->future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+        state_->future = make_future();
       } else {
         return state_->future;
       }
@@ -258,10 +255,9 @@ class WaitingWork final : public c10d::Work {
   }
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    if (are_callbacks_stopped()) end_in(*this);
     const std::lock_guard lock(state_->mutex_);
     if (!state_->future_) {
-      state_->future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+      state_->future_ = make_future();
       if (state_->is_over_) complete(*state_->future_, state_->of_.results, state_->failure_);
     }
     return state_->future_;

@@ -11,7 +11,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "paceline/comm/backend_internal.h"
+#include "paceline/comm/torch_distributed_internal.h"
 
 namespace paceline::comm {
 namespace {
@@ -84,12 +84,26 @@ class Roll {
   const int64_t size_;
 };
 
-c10::intrusive_ptr<c10d::Backend> make(const Backend& backend, const c10::intrusive_ptr<c10d::Store>& store,
-                                       const BackendOptions& options) {
+// A group of all ranks that is made anew counts from 1. torch makes its backends, one for each kind of device, with
+// prefixes of one store.
+void forget_groups_of_others(Progress& progress, const c10::intrusive_ptr<c10d::Store>& store) {
+  static c10::weak_intrusive_ptr<c10d::Store> last{c10::intrusive_ptr<c10d::Store>()};
+  const auto prefixed = c10::dynamic_intrusive_pointer_cast<c10d::PrefixStore>(store);
+  const auto whole = prefixed ? prefixed->getUnderlyingStore() : store;
+  const std::lock_guard lock(made_mutex);
+  if (last.lock() != whole) progress.forget_groups();
+  last = c10::weak_intrusive_ptr<c10d::Store>(whole);
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Backend> make_counted(const Backend& backend, const c10::intrusive_ptr<c10d::Store>& store,
+                                               const BackendOptions& options,
+                                               const c10::intrusive_ptr<c10d::Backend::Options>& of_backend) {
   std::shared_ptr<GroupProgress> progress;
   std::optional<Roll> roll;
   if (options.progress != nullptr && options.is_of_all) {
-    options.progress->forget_groups();
+    forget_groups_of_others(*options.progress, store);
     progress = options.progress->add_group();
   } else if (options.progress != nullptr) {
     progress = options.progress->add_group_of_some();
@@ -104,6 +118,7 @@ c10::intrusive_ptr<c10d::Backend> make(const Backend& backend, const c10::intrus
                                                              .node = options.node,
                                                              .progress = progress,
                                                              .thrown_as = ThrownAs::torch_error,
+                                                             .options = of_backend,
                                                              .life = life});
   if (roll) roll->tell(*progress);
   life->begin(connected.handle.get());
@@ -113,16 +128,14 @@ c10::intrusive_ptr<c10d::Backend> make(const Backend& backend, const c10::intrus
   return connected.handle;
 }
 
-}  // namespace
-
 c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
                                                      const BackendOptions& options) {
-  return c10::dynamic_intrusive_pointer_cast<c10d::ProcessGroupGloo>(make(gloo_backend(), store, options));
+  return c10::dynamic_intrusive_pointer_cast<c10d::ProcessGroupGloo>(make_counted(gloo_backend(), store, options));
 }
 
 c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store,
                                                      const BackendOptions& options) {
-  return make(shared_memory_backend(), store, options);
+  return make_counted(shared_memory_backend(), store, options);
 }
 
 void abort_backends() {

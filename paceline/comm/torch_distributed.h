@@ -32,8 +32,8 @@ struct BackendOptions {
   std::string node;
   /// Where collectives are counted; null for nowhere. Outlives the group.
   Progress* progress = nullptr;
-  /// Whether it is the group of all ranks, whose collectives are compared between them. Others tell each other through
-  /// the store which ranks of the run they are.
+  /// Whether it is the group of all ranks, or its part for a device, whose collectives are compared between them.
+  /// Others tell each other through the store which ranks of the run they are.
   bool is_of_all = true;
   int64_t rank_in_run = 0;
 };
@@ -48,8 +48,8 @@ c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c1
                                                      const BackendOptions& options);
 
 /// Before the interpreter ends: waits, `most` at most, until no callbacks of futures run any more that other threads
-/// call, and lets none begin; what they hold stays.
-void stop_callbacks(std::chrono::milliseconds most);
+/// call, and lets none begin; what they hold stays. Futures are completed as before. Whether none runs any more.
+bool stop_callbacks(std::chrono::milliseconds most);
 
 /// Makes the waiting collectives of all that these have made fail, and those that follow; also of the groups that c10d
 /// has split off from them.

@@ -114,16 +114,18 @@ class ControlSocketThread final : public ControlSocket {
                        }});
   }
 
-  // Who has had the controller's own answer by then has left, or takes no second one.
+  // Who has had the controller's own answer by then has left, or takes no second one. Again and again, while the
+  // controller is in the user's code.
   void answer_later(const std::weak_ptr<rpc::Channel>& client, int64_t request) {
     auto timer = std::make_shared<boost::asio::steady_timer>(loop_, kOwnAnswer);
     timer->async_wait([this, timer, client, request](const boost::system::error_code& cancelled) {
       const auto alive = client.lock();
       const std::string occupation = occupation_.text();
       if (cancelled || alive == nullptr || occupation.empty()) return;
-      rpc::Envelope reply = rpc::pack(rpc::StatusReply{Json{{"waits_for", {"ranks wait for " + occupation}}}});
+      const Json known{{"waits_for", {"ranks wait for " + occupation}}};
+      rpc::Envelope reply = rpc::pack(rpc::StatusReply{.status = known, .is_partial = true});
       reply.reply_to = request;
-      [[maybe_unused]] const arrow::Status sent = alive->send(std::move(reply));
+      if (alive->send(std::move(reply)).ok()) answer_later(client, request);
     });
   }
 

@@ -6,9 +6,12 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <mutex>
 
 #include "paceline/core/run_layout.h"
 #include "paceline/rpc/messages.h"
@@ -116,6 +119,74 @@ TEST_F(ControlSocketTest, ADriverThatIsStoppedIsWaitedForOnce) {
   EXPECT_EQ(questions, 1);
   has_told.get_future().wait();
   EXPECT_EQ(watch->status(run_.path(), patience).ValueOrDie()["state"], "running");
+}
+
+// What a driver answers, what its socket says while it is in a callback, and what it tells by itself come crosswise.
+TEST_F(ControlSocketTest, ADriversNewsAreNotDifferencesToItsAnswers) {
+  Inbox inbox;
+  const auto socket = open_control_socket(run_.path(), inbox, occupation_).ValueOrDie();
+  std::mutex mutex;
+  std::condition_variable changed;
+  int changes = 0;
+  const auto watch = run::StatusWatch::start({.on_change = [&](const std::string&) {
+    const std::lock_guard lock(mutex);
+    ++changes;
+    changed.notify_all();
+  }});
+  const auto status = [&] { return watch->status(run_.path(), std::chrono::seconds(50)).ValueOrDie(); };
+  auto first = std::async(std::launch::async, status);
+  FromCommandLine wish, question;
+  while (wish.client == nullptr || question.client == nullptr) {
+    inbox.wait(-1, std::nullopt, SystemClock());
+    std::vector<Incoming> taken = inbox.take();
+    for (Incoming& incoming : taken) {
+      auto& from = std::get<FromCommandLine>(incoming);
+      (from.request.type == rpc::WatchRun::kType ? wish : question) = std::move(from);
+    }
+  }
+  const auto answer = [&](const Json& told, bool is_partial = false) {
+    rpc::Envelope reply = rpc::pack(rpc::StatusReply{.status = told, .is_partial = is_partial});
+    reply.reply_to = question.request.request;
+    ASSERT_TRUE(question.client->send(std::move(reply)).ok());
+  };
+  // Gives the status afterwards.
+  const auto tell = [&](const Json& set, const std::vector<std::string>& removed = {}) {
+    std::unique_lock lock(mutex);
+    const int before = changes;
+    rpc::Envelope news = rpc::pack(rpc::RunChanged{.set = set, .removed = removed});
+    news.reply_to = wish.request.request;
+    EXPECT_TRUE(wish.client->send(std::move(news)).ok());
+    changed.wait(lock, [&] { return changes > before; });
+    lock.unlock();
+    return status();
+  };
+  const Json busy{{"waits_for", {"ranks wait for callback Early::after_report, for 1 s"}}};
+  answer(busy, /*is_partial=*/true);
+  EXPECT_EQ(first.get(), busy);
+  answer({{"state", "running"}, {"phase", "data"}, {"left", true}});
+  answer(busy, /*is_partial=*/true);  // it has answered meanwhile
+  EXPECT_EQ(tell({{"state", "running"}, {"phase", "data"}, {"loss", 3}}),
+            Json({{"state", "running"}, {"phase", "data"}, {"loss", 3}}));
+  EXPECT_EQ(tell({{"loss", 2}}), Json({{"state", "running"}, {"phase", "data"}, {"loss", 2}}));
+  EXPECT_EQ(tell({{"phase", "training"}}, {"loss"}), Json({{"state", "running"}, {"phase", "training"}}));
+}
+
+TEST_F(ControlSocketTest, TheSocketOfADriverInACallbackSaysSoAgainAndAgain) {
+  Inbox inbox;
+  const auto socket = open_control_socket(run_.path(), inbox, occupation_).ValueOrDie();
+  const Occupation::Scope scope(occupation_, [] { return "callback Early::after_report"; });
+  std::promise<void> has_told_twice;
+  std::atomic<int> changes = 0;
+  const auto watch = run::StatusWatch::start({.on_change = [&](const std::string&) {
+    if (++changes == 2) has_told_twice.set_value();
+  }});
+  EXPECT_TRUE(watch->status(run_.path(), std::chrono::seconds(50)).ok());
+  has_told_twice.get_future().wait();  // the seconds that it is in the callback
+  int questions = 0;
+  for (const Incoming& incoming : inbox.take()) {
+    questions += std::get<FromCommandLine>(incoming).request.type == rpc::StatusRequest::kType ? 1 : 0;
+  }
+  EXPECT_EQ(questions, 1);
 }
 
 TEST_F(ControlSocketTest, AnswersInAFolderOfTheUsersOwn) {

@@ -34,14 +34,15 @@ constexpr int64_t ended(int64_t end_ns, bool has_failed) {
 
 constexpr int kGroupShift = 16;
 constexpr int kTypeShift = 8;
+constexpr uint64_t kOnDevice = 0x80;
 
-uint64_t packed(int64_t group, const CollectiveCall& call) {
-  return static_cast<uint64_t>(group) << kGroupShift | static_cast<uint64_t>(call.type) << kTypeShift |
-         static_cast<uint64_t>(call.collective);
+uint64_t packed(const CollectiveRecord& record) {
+  return static_cast<uint64_t>(record.group) << kGroupShift | static_cast<uint64_t>(record.call.type) << kTypeShift |
+         (record.is_on_device ? kOnDevice : 0) | static_cast<uint64_t>(record.call.collective);
 }
 
 Collective collective_in(uint64_t what) {
-  return static_cast<Collective>(what & 0xff);
+  return static_cast<Collective>(what & 0x7f);
 }
 ElementType type_in(uint64_t what) {
   return static_cast<ElementType>(what >> kTypeShift & 0xff);
@@ -58,6 +59,7 @@ void let_waits_hold_for_earlier(std::vector<CollectiveRecord>& records) {
   std::unordered_map<int64_t, int64_t> first_waits;  // by group
   for (size_t i = records.size(); i-- > 0;) {
     CollectiveRecord& record = records[i];
+    if (record.is_on_device) continue;
     const auto [first, is_new] = first_waits.try_emplace(record.group, record.waited_ns);
     if (!is_new && record.waited_ns != 0) {
       first->second = first->second == 0 ? record.waited_ns : std::min(first->second, record.waited_ns);
@@ -109,7 +111,7 @@ int64_t CollectiveLedger::call(const CollectiveRecord& record) {
   entry.called_ns.store(record.called_ns, kRelease);
   entry.waited_ns.store(record.waited_ns != 0 ? record.waited_ns : awaited(position), kRelease);
   entry.end.store(awaited(position), kRelease);
-  entry.what.store(packed(record.group, record.call), kRelease);
+  entry.what.store(packed(record), kRelease);
   entry.stamp.store(written(position), kRelease);
   return position;
 }
@@ -126,6 +128,17 @@ void CollectiveLedger::end(int64_t position, int64_t end_ns, bool has_failed) {
   wait(position, 0);  // who comes now has not waited
   int64_t expected = awaited(position);
   at(position).end.compare_exchange_strong(expected, ended(end_ns, has_failed), kRelease, kRelaxed);
+}
+
+// Of two who have taken the same place, the stamp says whose it is; one may come between for a moment.
+void CollectiveLedger::end_carried_out(int64_t position, int64_t start_ns, int64_t end_ns) {
+  if (position < 0) return;
+  LedgerEntry& entry = at(position);
+  int64_t waited_ns = entry.waited_ns.load(kRelaxed);
+  if (entry.stamp.load(kAcquire) == written(position)) {
+    entry.waited_ns.compare_exchange_strong(waited_ns, start_ns, kRelease, kRelaxed);
+  }
+  end(position, end_ns);
 }
 
 std::vector<CollectiveRecord> CollectiveLedger::read() const {
@@ -149,6 +162,7 @@ std::vector<CollectiveRecord> CollectiveLedger::read() const {
     record.call.collective = collective_in(what);
     record.call.type = type_in(what);
     record.group = group_in(what);
+    record.is_on_device = (what & kOnDevice) != 0;
     records.push_back(record);
   }
   std::ranges::sort(records, {}, &CollectiveRecord::position);
@@ -177,7 +191,7 @@ std::string encode_reading(const LedgerReading& reading) {
                         record.called_ns,
                         record.waited_ns,
                         ended(record.end_ns, record.has_failed),
-                        static_cast<int64_t>(packed(record.group, record.call))};
+                        static_cast<int64_t>(packed(record))};
     numbers.insert(numbers.end(), fields.begin(), fields.end());
   }
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(int64_t)};
@@ -220,7 +234,8 @@ arrow::Result<LedgerReading> decode_reading(std::string_view bytes) {
                                .called_ns = fields[4],
                                .waited_ns = fields[5],
                                .end_ns = fields[6] / 2,
-                               .has_failed = fields[6] % 2 != 0});
+                               .has_failed = fields[6] % 2 != 0,
+                               .is_on_device = (what & kOnDevice) != 0});
   }
   return reading;
 }

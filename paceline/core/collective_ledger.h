@@ -60,6 +60,7 @@ struct CollectiveRecord {
   int64_t waited_ns = 0;  // when somebody first waited for it, or for a later one of its group; 0: nobody has
   int64_t end_ns = 0;     // 0: it has not ended
   bool has_failed = false;
+  bool is_on_device = false;  // it is carried out by a device while no thread waits: its times are its own
 
   bool has_ended() const { return end_ns != 0; }
   /// Somebody waits for it, or it is carried out.
@@ -84,7 +85,7 @@ struct alignas(64) LedgerEntry {
   std::atomic<int64_t> called_ns;
   std::atomic<int64_t> waited_ns;  // negative until somebody waits for it: -1 - position; 0: it ended before
   std::atomic<int64_t> end;        // negative until then: -1 - position; else twice the time, plus one if it has failed
-  std::atomic<uint64_t> what;      // group << 16 | type << 8 | collective
+  std::atomic<uint64_t> what;      // group << 16 | type << 8 | on a device << 7 | collective
 };
 
 /// The ring, as part of the progress word.
@@ -99,8 +100,10 @@ class CollectiveLedger {
   /// Somebody waits for it; says whether that is the first who does. Nothing happens when it has ended, or when others
   /// have taken its place meanwhile.
   bool wait(int64_t position, int64_t waited_ns);
-  /// It has ended. Nothing happens when others have taken its place meanwhile.
+  /// It has ended. Nothing happens when others have taken its place meanwhile. The other one: it was carried out from
+  /// `start_ns` to `end_ns`, whenever somebody began to wait.
   void end(int64_t position, int64_t end_ns, bool has_failed = false);
+  void end_carried_out(int64_t position, int64_t start_ns, int64_t end_ns);
   /// What was noted so far is shown no more.
   void forget() { first_.store(next_.load()); }
   /// By position. A writer may write meanwhile. Whoever waits for a collective has those of its group that were called

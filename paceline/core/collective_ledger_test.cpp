@@ -190,9 +190,32 @@ TEST_F(CollectiveLedgerTest, WhatWasCalledBeforeOneThatIsWaitedForIsWaitedForToo
   EXPECT_EQ(waited, (std::vector<int64_t>{0, 40, 0, 40, 0}));
 }
 
+TEST_F(CollectiveLedgerTest, WhatADeviceCarriesOutHasItsOwnTimes) {
+  const auto launch = [this](int64_t number) {
+    return ledger_.call({.group = 1, .number = number, .called_ns = number, .waited_ns = number, .is_on_device = true});
+  };
+  const int64_t first = launch(1), second = launch(2);
+  EXPECT_TRUE(ledger_.read()[0].is_under_way());
+  ledger_.end_carried_out(first, 50, 70);
+  const std::vector<CollectiveRecord> records = ledger_.read();
+  EXPECT_EQ(records[0].called_ns, 1);
+  EXPECT_EQ(records[0].start_ns(), 50);
+  EXPECT_EQ(records[0].end_ns, 70);
+  EXPECT_TRUE(records[1].is_under_way());
+  for (int64_t number = 3; number < kRecords + 3; ++number) launch(number);
+  ledger_.end_carried_out(second, 70, 90);
+  ledger_.end_carried_out(-1, 70, 90);
+  for (const CollectiveRecord& record : ledger_.read()) {
+    EXPECT_EQ(record.waited_ns, record.called_ns) << "that of one that has lost its place";
+    EXPECT_FALSE(record.has_ended());
+  }
+}
+
 TEST_F(CollectiveLedgerTest, RecordsTravelAsBytes) {
   for (int64_t number = 1; number <= 100; ++number) {
-    const int64_t position = begin(number);
+    CollectiveRecord record = record_of(number);
+    record.is_on_device = number % 10 == 0;
+    const int64_t position = ledger_.call(record);
     if (number % 4 != 0) ledger_.wait(position, 12 * number);
     if (number % 3 != 0) end(position, number);
   }

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-constexpr uint32_t kProgressVersion = 9;
+constexpr uint32_t kProgressVersion = 10;
 // Steps over which a step's time is averaged.
 constexpr int64_t kAveragedSteps = 20;
 constexpr auto kRelaxed = std::memory_order_relaxed;
@@ -211,30 +211,36 @@ std::shared_ptr<GroupProgress> GroupProgress::split(std::string_view name, const
 }
 
 CollectiveHandle GroupProgress::call_collective(const CollectiveCall& call) {
-  return note_call(call, false);
+  return note_call(call, Wait::later);
 }
 
 CollectiveHandle GroupProgress::begin_collective(const CollectiveCall& call) {
-  return note_call(call, true);
+  return note_call(call, Wait::at_once);
 }
 
-CollectiveHandle GroupProgress::note_call(CollectiveCall call, bool is_waited_for) {
+CollectiveHandle GroupProgress::launch_collective(const CollectiveCall& call) {
+  return note_call(call, Wait::on_a_device);
+}
+
+CollectiveHandle GroupProgress::note_call(CollectiveCall call, Wait wait) {
   const Collective shown_as = std::atomic_ref(progress_->shown_as_).load(kRelaxed);
   if (shown_as != Collective::none) call.collective = shown_as;
   ProgressWord& word = progress_->word();
   const int64_t now = progress_->note_sign();
   const int64_t number = called_.fetch_add(1, kRelaxed) + 1;
-  if (is_waited_for) word.collective_start_ns.store(now, kRelaxed);
+  if (wait == Wait::at_once) word.collective_start_ns.store(now, kRelaxed);
   const int64_t position = word.ledger.call({.group = number_,
                                              .number = number,
                                              .call = call,
                                              .step = word.step.load(kRelaxed),
                                              .called_ns = now,
-                                             .waited_ns = is_waited_for ? now : 0});
+                                             .waited_ns = wait == Wait::later ? 0 : now,
+                                             .is_on_device = wait == Wait::on_a_device});
   if (word_ != nullptr) {
     word_->recent[static_cast<size_t>(number) % GroupWord::kRecent].store(call.collective, kRelaxed);
   }
-  if (is_waited_for) word.under_way.fetch_add(raise_begun(number), kRelaxed);
+  if (wait == Wait::at_once) word.under_way.fetch_add(raise_begun(number), kRelaxed);
+  if (wait == Wait::on_a_device) raise_begun(number);
   return {.position = position, .number = number};
 }
 
@@ -263,6 +269,17 @@ void GroupProgress::end_collective(CollectiveHandle handle, bool has_failed) {
   word.step_wait_ns.fetch_add(waited, kRelaxed);
   const Phase phase = progress_->phase();
   if (phase == Phase::training || phase == Phase::backward) word.waited_ns.fetch_add(waited, kRelaxed);
+}
+
+void GroupProgress::end_launched(CollectiveHandle handle, std::optional<Duration> carried_out, bool has_failed) {
+  CollectiveLedger& ledger = progress_->word().ledger;
+  const int64_t now = progress_->note_sign();
+  if (carried_out && !has_failed) {
+    ledger.end_carried_out(handle.position, now - carried_out->count(), now);
+  } else {
+    ledger.end(handle.position, now, has_failed);
+  }
+  if (word_ != nullptr) word_->done.fetch_add(1, kRelaxed);
 }
 
 // To `number` at least; says by how much.

@@ -206,8 +206,16 @@ class GroupProgress {
   /// Once for each that was called, whether or not anybody has waited.
   void end_collective(CollectiveHandle handle, bool has_failed = false);
 
+  /// A collective that a device carries out while no thread waits: none of the process's time is spent waiting in it.
+  CollectiveHandle launch_collective(const CollectiveCall& call);
+  /// Once for each that was launched. `carried_out`: how long the device had it, up to about now; not set where it has
+  /// failed, or nobody knows.
+  void end_launched(CollectiveHandle handle, std::optional<Duration> carried_out, bool has_failed = false);
+
  private:
-  CollectiveHandle note_call(CollectiveCall call, bool is_waited_for);
+  enum class Wait { later, at_once, on_a_device };
+
+  CollectiveHandle note_call(CollectiveCall call, Wait wait);
   int64_t raise_begun(int64_t number);
 
   Progress* const progress_;

@@ -83,6 +83,29 @@ TEST_F(ProgressTest, AStepsTimeIsWithoutWaitingInCollectives) {
   EXPECT_EQ(read().steps_timed, 3);  // neither the first nor the one that runs
 }
 
+TEST_F(ProgressTest, NoTimeIsSpentWaitingForWhatADeviceCarriesOut) {
+  const auto group = progress_.add_group();
+  progress_.set_phase(Phase::backward);
+  const auto first = group->launch_collective({Collective::all_reduce}),
+             second = group->launch_collective({Collective::broadcast}),
+             third = group->launch_collective({Collective::barrier});
+  const GroupReading all{.group = 1, .begun = 3, .done = 0, .oldest = Collective::all_reduce};
+  EXPECT_EQ(read().groups, std::vector{all});
+  clock_.advance(seconds(5));
+  EXPECT_EQ(read().idle, seconds(5));
+  group->end_launched(first, seconds(2));
+  group->end_launched(second, std::nullopt);
+  EXPECT_EQ(read().idle, seconds(0));
+  const GroupReading last{.group = 1, .begun = 3, .done = 2, .oldest = Collective::barrier};
+  EXPECT_EQ(read().groups, std::vector{last});
+  group->end_launched(third, std::nullopt, true);
+  EXPECT_EQ(read().spent, (TimeSpent{.compute_s = 5}));
+  const std::vector<CollectiveRecord> records = reader_.collectives();
+  EXPECT_EQ(records[0].end_ns - records[0].start_ns(), Duration(seconds(2)).count());
+  EXPECT_EQ(records[1].end_ns - records[1].start_ns(), Duration(seconds(5)).count());
+  EXPECT_TRUE(records[2].has_failed);
+}
+
 TEST_F(ProgressTest, TimeIsSpentOnWhatThePhasesSay) {
   clock_.advance(seconds(3));
   progress_.set_phase(Phase::training);
@@ -381,7 +404,7 @@ TEST(Progress, RefusesMemoryThatIsNoProgressWord) {
   auto zeroes = SharedMemory::create("zeroes", sizeof(ProgressWord)).ValueOrDie();
   const auto other_version = ProgressReader::open(zeroes.descriptor().duplicate().ValueOrDie());
   EXPECT_TRUE(other_version.status().IsInvalid());
-  EXPECT_NE(other_version.status().message().find("wanted 9, got 0"), std::string::npos);
+  EXPECT_NE(other_version.status().message().find("wanted 10, got 0"), std::string::npos);
   auto small = SharedMemory::create("small", 4).ValueOrDie();
   EXPECT_TRUE(ProgressReader::open(small.descriptor().duplicate().ValueOrDie()).status().IsInvalid());
 }

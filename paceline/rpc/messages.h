@@ -475,7 +475,9 @@ PACELINE_MESSAGE(CheckpointPlace, "checkpoint_place", PACELINE_CHECKPOINT_PLACE_
 #define PACELINE_STATUS_REQUEST_FIELDS(FIELD)
 PACELINE_MESSAGE(StatusRequest, "status_request", PACELINE_STATUS_REQUEST_FIELDS);
 
-#define PACELINE_STATUS_REPLY_FIELDS(FIELD) FIELD(Json, status, Json::object())
+#define PACELINE_STATUS_REPLY_FIELDS(FIELD) \
+  FIELD(Json, status, Json::object())       \
+  FIELD(bool, is_partial, false) /* what can be said while the controller is in the user's code; its answer follows */
 PACELINE_MESSAGE(StatusReply, "status_reply", PACELINE_STATUS_REPLY_FIELDS);
 
 // Also from an agent, whose user wants the run to stop.

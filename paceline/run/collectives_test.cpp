@@ -28,7 +28,8 @@ KeptCollectives some_of(int64_t rank) {
                                     .called_ns = 1'790'000'000'000'000'000 + i,
                                     .waited_ns = i < 7 ? 1'790'000'000'000'000'500 + i : 0,
                                     .end_ns = i < 6 ? 1'790'000'000'000'001'000 + i : 0,
-                                    .has_failed = i == 5});
+                                    .has_failed = i == 5,
+                                    .is_on_device = i == 4});
   }
   return kept;
 }

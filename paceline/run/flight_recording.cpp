@@ -21,7 +21,8 @@ namespace {
 
 constexpr const char* kVersion = "2.10";
 // The tools take only names of backends that they know.
-constexpr std::string_view kBackend = "gloo:";
+constexpr std::string_view kOnProcessor = "gloo:";
+constexpr std::string_view kOnDevice = "nccl:";
 
 constexpr std::array kTypes = {
     ElementType::none,    ElementType::float32,   ElementType::float64,   ElementType::float16, ElementType::bfloat16,
@@ -204,7 +205,8 @@ class RecordingWriter {
     field("collective_seq_id", record.number);
     field("p2p_seq_id", int64_t{0});
     field("op_id", record.number);
-    field("profiling_name", std::string(kBackend) + paceline::to_string(record.call.collective));
+    field("profiling_name",
+          std::string(record.is_on_device ? kOnDevice : kOnProcessor) + paceline::to_string(record.call.collective));
     field("time_created_ns", record.called_ns);
     time("time_discovered_started_ns", record.waited_ns);
     time("time_discovered_completed_ns", is_completed(record) ? record.end_ns : 0);
@@ -236,7 +238,7 @@ ElementType type_named(const std::string& name) {
 }
 
 Collective collective_named(std::string_view name) {
-  if (name.starts_with(kBackend)) name.remove_prefix(kBackend.size());
+  if (name.starts_with(kOnProcessor) || name.starts_with(kOnDevice)) name.remove_prefix(kOnDevice.size());
   for (const Collective collective : kCollectives) {
     if (name == paceline::to_string(collective)) return collective;
   }
@@ -262,18 +264,20 @@ int64_t time_in(const Json& entry, const char* name) {
 }
 
 arrow::Result<CollectiveRecord> record_in(const Json& entry) {
+  const auto& name = entry.at("profiling_name").get_ref<const std::string&>();
   const int64_t failed_ns = time_in(entry, "time_failed_ns");
   return checked({.position = entry.at("record_id").get<int64_t>(),
                   .group = entry.at("pg_id").get<int64_t>(),
                   .number = entry.at("collective_seq_id").get<int64_t>(),
-                  .call = {.collective = collective_named(entry.at("profiling_name").get_ref<const std::string&>()),
+                  .call = {.collective = collective_named(name),
                            .type = type_named(entry.at("input_dtypes").at(0).get<std::string>()),
                            .bytes = entry.at("bytes").get<int64_t>()},
                   .step = entry.at("step").get<int64_t>(),
                   .called_ns = entry.at("time_created_ns").get<int64_t>(),
                   .waited_ns = time_in(entry, "time_discovered_started_ns"),
                   .end_ns = failed_ns != 0 ? failed_ns : time_in(entry, "time_discovered_completed_ns"),
-                  .has_failed = failed_ns != 0});
+                  .has_failed = failed_ns != 0,
+                  .is_on_device = name.starts_with(kOnDevice)});
 }
 
 }  // namespace

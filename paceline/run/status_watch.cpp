@@ -28,6 +28,7 @@ using SteadyClock = std::chrono::steady_clock;
 // A driver that has told nothing for longer is in the user's code, is stopped, or is of a version that tells nothing.
 constexpr std::chrono::milliseconds kSilence{static_cast<int>(rpc::kLongestSilence * 1'500)};
 constexpr std::chrono::milliseconds kShortest{1};
+constexpr int64_t kWish = 1, kQuestion = 2;  // numbers of what is asked of a driver
 
 class Watching final : public StatusWatch {
  public:
@@ -72,7 +73,10 @@ class Watching final : public StatusWatch {
   struct Watched {
     std::unique_ptr<rpc::Channel> channel;
     std::unique_ptr<asio::steady_timer> end;
-    Json status = Json::object();
+    Json status = Json::object();  // as it is shown
+    Json told_by_news = Json::object();
+    bool has_news = false;
+    bool is_answer_shown = false;    // in place of the last news
     bool is_asked = false;           // and has not answered
     SteadyClock::time_point asked;   // for its status
     SteadyClock::time_point wanted;  // by who calls status()
@@ -90,7 +94,7 @@ class Watching final : public StatusWatch {
     watched.channel->start({.on_message = [this, run_folder](const rpc::Envelope& news) { take(run_folder, news); },
                             .on_close = [this, run_folder](const arrow::Status&) { forget(run_folder); }});
     rpc::Envelope wish = rpc::pack(rpc::WatchRun{});
-    wish.request = 1;
+    wish.request = kWish;
     (void)watched.channel->send(std::move(wish));  // one that is gone says so by its end
     end_later(run_folder, *watched.end, options_.linger);
   }
@@ -101,37 +105,55 @@ class Watching final : public StatusWatch {
     watched.is_asked = true;
     watched.asked = SteadyClock::now();
     rpc::Envelope question = rpc::pack(rpc::StatusRequest{});
-    question.request = 2;
+    question.request = kQuestion;
     (void)watched.channel->send(std::move(question));
   }
 
   void take(const std::string& run_folder, const rpc::Envelope& envelope) {
-    JsonChange change;
-    bool is_answer = false;
-    if (auto news = rpc::unpack<rpc::RunChanged>(envelope); news.ok() && news->set.is_object()) {
-      change = {.set = std::move(news->set), .removed = std::move(news->removed)};
-    } else if (auto whole = rpc::unpack<rpc::StatusReply>(envelope); whole.ok() && whole->status.is_object()) {
-      change.set = std::move(whole->status);
-      is_answer = true;
-    } else {
-      return;
-    }
     {
       const std::lock_guard lock(mutex_);
       const auto found = watched_.find(run_folder);
       if (found == watched_.end()) return;
       Watched& watched = found->second;
-      if (is_answer) {
-        watched.is_asked = false;
-        change = change_of(watched.status, change.set);
-      }
       const bool was_fresh = watched.is_fresh();
-      apply_change(change, watched.status);
+      const std::optional<bool> is_new = take(watched, envelope);
+      if (!is_new) return;
       watched.told = SteadyClock::now();
       changed_.notify_all();
-      if (was_fresh && change.is_empty()) return;
+      if (was_fresh && !*is_new) return;
     }
     tell(run_folder);
+  }
+
+  // Whether the status has changed; not set where the driver has told nothing of it. With the lock.
+  static std::optional<bool> take(Watched& watched, const rpc::Envelope& envelope) {
+    if (auto news = rpc::unpack<rpc::RunChanged>(envelope); news.ok() && news->set.is_object()) {
+      JsonChange change{.set = std::move(news->set), .removed = std::move(news->removed)};
+      apply_change(change, watched.told_by_news);
+      // What it answered in between is not what the news are differences to. The first ones are the whole.
+      const bool is_whole = !std::exchange(watched.has_news, true) || watched.is_answer_shown;
+      watched.is_answer_shown = false;
+      if (is_whole) change = change_of(watched.status, watched.told_by_news);
+      apply_change(change, watched.status);
+      return !change.is_empty();
+    }
+    const bool is_question = envelope.reply_to == kQuestion;
+    const auto answer = rpc::unpack<rpc::StatusReply>(envelope);
+    if (!answer.ok() || !answer->status.is_object()) {
+      if (is_question) watched.is_asked = false;
+      return std::nullopt;
+    }
+    if (!watched.is_asked) return std::nullopt;  // its socket took it for busy, but it has answered
+    JsonChange change;
+    if (answer->is_partial) {
+      change.set = answer->status;
+    } else {
+      watched.is_asked = false;
+      change = change_of(watched.status, answer->status);
+    }
+    apply_change(change, watched.status);
+    watched.is_answer_shown = true;
+    return !change.is_empty();
   }
 
   // A channel is not destroyed within its own handler.

@@ -29,6 +29,7 @@
 #include "python/bindings/exception.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
+#include "python/bindings/nccl.h"
 #include "python/bindings/raised_status.h"
 
 namespace paceline::python {
@@ -73,6 +74,12 @@ c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c1
   if (progress == nullptr) options.address = "";
   options.node = node;
   return comm::make_shared_memory(store, options);
+}
+
+py::object make_watched_nccl(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
+                             const c10::intrusive_ptr<c10d::Backend::Options>& options, bool counted,
+                             int64_t rank_in_run) {
+  return make_nccl(store, options, options_of(rank, world_size, options->timeout, counted, rank_in_run));
 }
 
 // Of one thread at one place: its name and number, functions with file and line, the outermost first, and bytes.
@@ -246,11 +253,23 @@ void bind_worker(py::module_& module) {
              "The backend \"paceline\"; `counted` and `rank_in_run`: as of make_gloo(). Ranks that give other names of "
              "a `node` "
              "are taken for ranks of other machines.");
+  bind_watched_nccl();
+  module.def(
+      "make_nccl", &make_watched_nccl, py::arg("store"), py::arg("rank"), py::arg("world_size"), py::arg("options"),
+      py::arg("counted"), py::arg("rank_in_run") = -1,
+      "A ProcessGroupNCCL that is watched; `options`: its Options. `counted` and `rank_in_run`: as of make_gloo().");
   module.def(
       "stop_callbacks", &comm::stop_callbacks, py::arg("most"), py::call_guard<py::gil_scoped_release>(),
       "Before the interpreter ends: waits for callbacks of futures that other threads call, and lets none begin.");
   module.def("ranks_wanted_in", &ranks_wanted_in, py::arg("text"),
              "The ranks for want of which a collective has failed, by its error's text.");
+  module.def(
+      "has_backend",
+      [](const std::string& name) {
+        const comm::Backend* const backend = comm::find_backend(name);
+        return backend != nullptr && backend->is_built_in();
+      },
+      py::arg("name"), "Whether this build has what TorchConfig.backend calls so.");
   module.def(
       "default_backend",
       [](const std::string& device) { return comm::default_backend(torch::Device(device).type()).name; },

@@ -19,9 +19,11 @@ import sys
 import torch.distributed as dist
 
 from paceline._native import native
-from paceline.train.torch._gloo import place_of_group
+from paceline.train.torch._watched_groups import place_of_group
 
 __all__ = ["lost_ranks"]
+
+_TIME_FOR_CALLBACKS = datetime.timedelta(seconds=10)
 
 
 def lost_ranks(error: BaseException) -> list[int]:
@@ -65,7 +67,17 @@ def _register():
         return "gloo" if is_ours and dist.get_backend(group) == "paceline" else name
 
     dist.ProcessGroup._get_backend_name = name_for_sharded_tensors
-    atexit.register(native.stop_callbacks, datetime.timedelta(seconds=10))
+    atexit.register(_stop_callbacks)
+
+
+def _stop_callbacks():
+    if not native.stop_callbacks(_TIME_FOR_CALLBACKS):
+        print(
+            f"paceline: a callback of a collective's future still runs {_TIME_FOR_CALLBACKS.seconds} s after the end of the "
+            "program, which does not wait any longer; Python may end with SIGABRT for it",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 _register()

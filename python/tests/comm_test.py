@@ -154,12 +154,105 @@ dist.barrier()
 """
 
 
-@pytest.mark.parametrize("program", [ENDING, WAITING_FOR_ANOTHER_AT_THE_END, WHEN_CALLBACKS_HAVE_STOPPED])
+# Rank 1 comes when the callbacks of rank 0 have stopped, which has asked for its future before.
+COMPLETED_AFTER_CALLBACKS = """
+import atexit, os
+import torch, torch.distributed as dist
+
+@atexit.register
+def last():
+    if dist.get_rank() == 0:
+        store.set("stopped", "1")
+        future.wait()
+    print("done", dist.get_rank(), flush=True)
+
+import paceline.comm
+dist.init_process_group("paceline")
+store = dist.PrefixStore("test", dist.distributed_c10d._get_default_store())
+dist.barrier()
+if dist.get_rank() == 1:
+    store.wait(["stopped"])
+future = dist.all_reduce(torch.ones(3), async_op=True).get_future()
+future.add_done_callback(lambda _: os._exit(7) if dist.get_rank() == 0 else None)
+"""
+
+# A thread of the group lets go of a tensor that Python has made while another asks for a future.
+ASKED_FOR_WHILE_ANOTHER_ENDS = """
+import atexit, datetime
+import torch, torch.distributed as dist
+
+@atexit.register
+def last():
+    values = torch.zeros(1 << 22)
+    if dist.get_rank() == 1:
+        dist.irecv(values, 0).wait()
+        dist.isend(torch.ones(1 << 22), 0).wait()
+    else:
+        dist.isend(torch.ones(1 << 22), 1)
+        dist.irecv(values, 1).get_future().wait()
+    print("done", dist.get_rank(), flush=True)
+
+import paceline.comm
+dist.init_process_group("paceline", timeout=datetime.timedelta(seconds=20))
+dist.barrier()
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        ENDING,
+        WAITING_FOR_ANOTHER_AT_THE_END,
+        WHEN_CALLBACKS_HAVE_STOPPED,
+        COMPLETED_AFTER_CALLBACKS,
+        ASKED_FOR_WHILE_ANOTHER_ENDS,
+    ],
+)
 def test_a_program_may_end_while_callbacks_run(tmp_path, program):
     (tmp_path / "program.py").write_text(program)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     done = subprocess.run([*command, tmp_path / "program.py"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stdout.count("done") == 2, done.stdout + done.stderr
+
+
+# Each rank is on a node of its own, as it says.
+WAITING_LATE_FOR_A_MESSAGE = """
+import datetime, os, pathlib, select, sys
+import torch, torch.distributed as dist
+import paceline.comm
+from paceline._native import native
+
+rank, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2])
+paceline.comm._make = lambda options: native.make_shared_memory(
+    options.store, options.group_rank, options.group_size, options.timeout, counted=False, node=str(rank))
+dist.init_process_group("paceline", store=dist.FileStore(str(folder / "store"), 2), rank=rank, world_size=2,
+                        timeout=datetime.timedelta(seconds=60))
+dist.barrier()
+if rank == 1:
+    (folder / "sender").write_text(str(os.getpid()))
+    dist.isend(torch.full((1000,), 7.0), 0).wait()
+    (folder / "come").read_text()
+    os._exit(0)
+got = torch.zeros(1000)
+message = dist.irecv(got, 1)
+sender = os.pidfd_open(int((folder / "sender").read_text()))
+while got[-1] == 0:
+    pass
+(folder / "come").write_text("")
+select.select([sender], [], [])
+message.wait()
+assert got.eq(7).all()
+print("done", flush=True)
+"""
+
+
+def test_a_message_that_has_come_counts_though_its_sender_has_ended(tmp_path):
+    for name in ("come", "sender"):
+        os.mkfifo(tmp_path / name)
+    command = [sys.executable, "-c", WAITING_LATE_FOR_A_MESSAGE]
+    ranks = [subprocess.Popen([*command, str(rank), str(tmp_path)], stdout=subprocess.PIPE, text=True) for rank in (0, 1)]
+    printed = [rank.communicate(timeout=100)[0] for rank in ranks]
+    assert printed == ["done\n", ""], printed
 
 
 # Ranks 0 and 1 are on one node, as they say, and rank 2 on another.

@@ -53,7 +53,9 @@ class Carriage {
     } else if (group) {
       watch = group->when_broken([work = work_](const std::exception_ptr&) { work->abort(); });
     }
-    if (!work_->wait(limit)) throw CollectiveError("the group has ended", CollectiveCause::stopped);
+    // One that was aborted may have come: then another wait for it is over at once.
+    if (!work_->wait(limit) && !work_->wait(milliseconds(1)))
+      throw CollectiveError("the group has ended", CollectiveCause::stopped);
   }
 
   std::exception_ptr failure_for(const std::exception& failure, std::chrono::steady_clock::time_point deadline) const {

@@ -133,6 +133,10 @@ std::optional<FirstFailure> Relay::known_loss(const std::string& name, bool coun
     if (const auto told = leaders.told()) return told;
     if (const auto gone = counts_left ? leaders.gone(name) : leaders.crashed(name)) return gone;
   }
+  return known_loss_in_node(name, counts_left);
+}
+
+std::optional<FirstFailure> Relay::known_loss_in_node(const std::string& name, bool counts_left) const {
   try {
     ways_.up->check_gone(name, counts_left);
   } catch (const std::exception&) {
@@ -172,12 +176,13 @@ void Relay::listen_to_node() {
   });
 }
 
+// A leader hears the others by itself, and waits for the last words of one that has ended.
 void Relay::hear_node() {
   {
     const std::lock_guard lock(broken_mutex_);
     if (watchers_.empty()) return;  // who waits next looks for itself
   }
-  if (const auto found = known_loss("a message", /*counts_left=*/false)) fail_as_told(*found);
+  if (const auto found = known_loss_in_node("a message", /*counts_left=*/false)) fail_as_told(*found);
 }
 
 void Relay::break_off(const std::string& reason) {

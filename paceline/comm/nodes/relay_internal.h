@@ -145,6 +145,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   std::exception_ptr broken_by(const FirstFailure& first, const std::exception_ptr& own);
   FirstFailure ask_others(const FirstFailure& own, const std::string& name, uint64_t late) const;
   std::optional<FirstFailure> known_loss(const std::string& name, bool counts_left) const;
+  std::optional<FirstFailure> known_loss_in_node(const std::string& name, bool counts_left) const;
   std::pair<std::string, uint64_t> first_awaited(const std::string& name, uint64_t place);
 
   const HomeProcess home_;

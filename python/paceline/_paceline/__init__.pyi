@@ -18,7 +18,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataEpochOptions', 'DataEpochs', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'FunctionPool', 'FunctionProcesses', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_dataset_shard', 'add_file_system', 'all_gather', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_paths', 'check_ranks_every', 'check_run', 'checkpoint_config', 'checkpoint_requested', 'count_step', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'group_place', 'index_of_best', 'input_files', 'is_driver', 'limited_plan', 'make_gloo', 'make_shared_memory', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'ranks_wanted_in', 'report', 'run_config', 'run_location', 'run_worker', 'sampled_plan', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'shuffled_plan', 'split_plan', 'split_plan_at', 'split_plan_by', 'stop_callbacks', 'storage_schemes', 'streaming_train_and_test', 'tensors_of', 'torch_config', 'tracker_config', 'train_and_test', 'train_loop_begins', 'validation_task_config', 'void_step', 'watch_gradient', 'without_credentials']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataEpochOptions', 'DataEpochs', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'FunctionPool', 'FunctionProcesses', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_dataset_shard', 'add_file_system', 'all_gather', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_paths', 'check_ranks_every', 'check_run', 'checkpoint_config', 'checkpoint_requested', 'count_step', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'group_place', 'has_backend', 'index_of_best', 'input_files', 'is_driver', 'limited_plan', 'make_gloo', 'make_nccl', 'make_shared_memory', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'ranks_wanted_in', 'report', 'run_config', 'run_location', 'run_worker', 'sampled_plan', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'shuffled_plan', 'split_plan', 'split_plan_at', 'split_plan_by', 'stop_callbacks', 'storage_schemes', 'streaming_train_and_test', 'tensors_of', 'torch_config', 'tracker_config', 'train_and_test', 'train_loop_begins', 'validation_task_config', 'void_step', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -419,6 +419,10 @@ def group_place() -> tuple[str, str, str]:
     """
     This rank's address and network interface, and rank 0's address, for connections between ranks.
     """
+def has_backend(name: str) -> bool:
+    """
+    Whether this build has what TorchConfig.backend calls so.
+    """
 def index_of_best(kept: list, metric: str, mode: str, path: str) -> int:
     """
     Which of the metrics of kept checkpoints has the best; `path`: the run's, for errors.
@@ -432,6 +436,10 @@ def limited_plan(plan: DataPlan, rows: typing.SupportsInt | typing.SupportsIndex
 def make_gloo(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, counted: bool, rank_in_run: typing.SupportsInt | typing.SupportsIndex = -1) -> torch.distributed.distributed_c10d.ProcessGroupGloo:
     """
     A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks. `rank_in_run`: of another, this rank's number in the run; negative: the group is not in the ledger.
+    """
+def make_nccl(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, options: torch._C._distributed_c10d.Backend.Options, counted: bool, rank_in_run: typing.SupportsInt | typing.SupportsIndex = -1) -> typing.Any:
+    """
+    A ProcessGroupNCCL that is watched; `options`: its Options. `counted` and `rank_in_run`: as of make_gloo().
     """
 def make_shared_memory(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, counted: bool, rank_in_run: typing.SupportsInt | typing.SupportsIndex = -1, node: str = '') -> torch._C._distributed_c10d.Backend:
     """
@@ -479,7 +487,7 @@ def split_plan_at(plan: DataPlan, indices: collections.abc.Sequence[typing.Suppo
     ...
 def split_plan_by(plan: DataPlan, rows: typing.SupportsInt | typing.SupportsIndex, proportions: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex]) -> list[DataPlan]:
     ...
-def stop_callbacks(most: datetime.timedelta) -> None:
+def stop_callbacks(most: datetime.timedelta) -> bool:
     """
     Before the interpreter ends: waits for callbacks of futures that other threads call, and lets none begin.
     """

@@ -1,5 +1,8 @@
 """Training on a GPU in Python: over NCCL, shared over Gloo, in mixed precision, out of memory; the batches' way there."""
 
+import pathlib
+import pickle
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -48,6 +51,22 @@ def test_one_rank_trains_over_nccl(run_config):
     seen = fit(loop, run_config()).return_value
     assert (seen["backend"], seen["device"], seen["total"]) == ("nccl", "cuda:0", [1, 1, 1])
     assert torch.allclose(torch.tensor(seen["moved"]), torch.full((1, 4), 0.1))
+
+
+def test_collectives_over_nccl_are_counted_and_timed(run_config):
+    def loop():
+        backend = dist.group.WORLD._get_backend(get_device())
+        total = torch.ones(1 << 20, device=get_device())
+        for _ in range(3):
+            dist.all_reduce(total)
+        backend._wait_for_pending_works()
+        return isinstance(backend, dist.ProcessGroupNCCL)
+
+    settings = run_config()
+    assert fit(loop, settings).return_value
+    [recording] = pathlib.Path(settings.storage_path).glob("*/collectives/attempt_1/rank_0")
+    entries = [one for one in pickle.loads(recording.read_bytes())["entries"] if one["input_sizes"] == [[1 << 20]]]
+    assert [one["state"] for one in entries] == ["completed"] * 3
 
 
 def learn():

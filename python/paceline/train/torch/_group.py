@@ -25,7 +25,7 @@ def joined(torch_config, store=None):
 
 @contextlib.contextmanager
 def _joined_over(store, torch_config):
-    from paceline.train.torch import _gloo
+    from paceline.train.torch import _watched_groups
 
     context = native.get_context()
     device = torch.device(native.get_device())
@@ -38,7 +38,7 @@ def _joined_over(store, torch_config):
             os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "1"
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    _gloo.watch()
+    _watched_groups.watch()
     _init(torch_config, store, rank, context.get_world_size())
     with _steps_counted():
         yield

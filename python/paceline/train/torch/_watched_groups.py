@@ -1,5 +1,5 @@
-"""torch.distributed's groups over Gloo, watched: collectives count as progress, name rank and operation when they fail, and
-end when the run is stopped (paceline/comm/torch_distributed.h)."""
+"""torch.distributed's groups over Gloo and NCCL, watched: collectives are counted and end when the run is stopped, and those
+of Gloo name rank and operation when they fail (paceline/comm/torch_distributed.h)."""
 
 import datetime
 import sys
@@ -8,8 +8,6 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
 from paceline._native import native
-
-_Original = distributed_c10d.ProcessGroupGloo
 
 
 def place_of_group(size):
@@ -28,22 +26,41 @@ def place_of_group(size):
 class _Watched(type):
     """torch's class to all that look at it, but for what a call makes."""
 
-    def __call__(cls, store, rank, size, timeout=distributed_c10d.default_pg_timeout):
-        if not isinstance(timeout, datetime.timedelta):  # Options, of programs that choose their own devices
-            return _Original(store, rank, size, timeout)
-        return native.make_gloo(store, rank, size, timeout, **place_of_group(size))
-
     def __instancecheck__(cls, instance):
-        return isinstance(instance, _Original)
+        return isinstance(instance, cls.original)
 
     def __getattr__(cls, name):
-        return getattr(_Original, name)
+        return getattr(cls.original, name)
 
 
-class _ProcessGroupGloo(metaclass=_Watched):
+class _Gloo(_Watched):
+    original = distributed_c10d.ProcessGroupGloo
+
+    def __call__(cls, store, rank, size, timeout=distributed_c10d.default_pg_timeout):
+        if not isinstance(timeout, datetime.timedelta):  # Options, of programs that choose their own devices
+            return cls.original(store, rank, size, timeout)
+        return native.make_gloo(store, rank, size, timeout, **place_of_group(size))
+
+
+class _Nccl(_Watched):
+    original = getattr(distributed_c10d, "ProcessGroupNCCL", None)
+
+    def __call__(cls, store, rank, size, options):
+        if not isinstance(options, cls.original.Options):
+            return cls.original(store, rank, size, options)
+        return native.make_nccl(store, rank, size, options, **place_of_group(size))
+
+
+class _ProcessGroupGloo(metaclass=_Gloo):
+    pass
+
+
+class _ProcessGroupNCCL(metaclass=_Nccl):
     pass
 
 
 def watch() -> None:
     """From now on, groups of this process are watched."""
     distributed_c10d.ProcessGroupGloo = _ProcessGroupGloo
+    if _Nccl.original is not None and native.has_backend("nccl"):
+        distributed_c10d.ProcessGroupNCCL = _ProcessGroupNCCL

@@ -28,7 +28,6 @@ namespace paceline::collective {
 namespace {
 
 using ::testing::Each;
-using ::testing::HasSubstr;
 
 arrow::Result<std::shared_ptr<Arena>> some_memory() {
   return Arena::create(1 << 20);
@@ -233,7 +232,7 @@ TEST(Handshakes, WaitForDescriptorsOfOthersToArrive) {
     const sa_family_t unnamed = AF_UNIX;  // the kernel chooses an abstract address
     sockaddr_un address{};
     socklen_t size = sizeof address;
-    ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&unnamed), sizeof unnamed);
+    if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&unnamed), sizeof unnamed) != 0) return false;
     ::listen(listener.get(), 1);
     ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
     std::map<std::string, std::string> words{{"attached/1", "[0, 1]"}};

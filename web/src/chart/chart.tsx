@@ -44,7 +44,7 @@ const FEW_POINTS = 40; // each of which gets a dot
 const COLUMNS_OF_LINE = 3; // lowest, highest, last
 
 interface Readout {
-  place: HTMLElement;
+  place: HTMLElement | null;
   values: HTMLElement[];
 }
 
@@ -56,16 +56,21 @@ function writeReadout(
   index: number | null | undefined,
 ): void {
   const place = index === null || index === undefined ? undefined : data[0][index];
-  readout.place.textContent =
-    place === undefined ? "" : props.x === "report" ? `report ${countText(place)}` : localTimeText(place);
+  if (readout.place) {
+    readout.place.textContent =
+      place === undefined ? "" : props.x === "report" ? `report ${countText(place)}` : localTimeText(place);
+  }
   const valueText = props.unit?.text ?? numberText;
   props.lines.forEach((line, number) => {
     const element = readout.values[number];
     if (!element) return;
     const at = (column: number) => data[1 + COLUMNS_OF_LINE * number + column]?.[index ?? -1];
-    const value = place === undefined ? lastOf(line.points) : at(2);
-    const [least, greatest] = [at(0), at(1)];
-    const isBand = place !== undefined && typeof least === "number" && typeof greatest === "number" && least < greatest;
+    if (place === undefined) {
+      element.textContent = lastText(line, props.unit);
+      return;
+    }
+    const [least, greatest, value] = [at(0), at(1), at(2)];
+    const isBand = typeof least === "number" && typeof greatest === "number" && least < greatest;
     const text = typeof value === "number" ? valueText(value) : "–";
     element.textContent = isBand ? `${text} (${valueText(least)} … ${valueText(greatest)})` : text;
   });
@@ -112,7 +117,12 @@ function timeTicks(_: uPlot, places: number[]): string[] {
 }
 
 /** `latest` gives the properties of the moment: a plot outlives them. */
-function optionsOf(latest: () => ChartProps, theme: Theme, width: number, readout: Readout): uPlot.Options {
+function optionsOf(
+  latest: () => ChartProps,
+  theme: Theme,
+  width: number,
+  read: (plot: uPlot) => void,
+): uPlot.Options {
   const { x, lines, logarithmic, sync, height, unit } = latest();
   const axis = {
     stroke: theme.muted,
@@ -159,7 +169,7 @@ function optionsOf(latest: () => ChartProps, theme: Theme, width: number, readou
       focus: { prox: -1 },
     },
     hooks: {
-      setCursor: [(plot) => writeReadout(readout, latest(), plot.data, plot.cursor.idx)],
+      setCursor: [read],
       setSelect: [
         (plot) => {
           if (plot.select.width < 4) return;
@@ -197,7 +207,7 @@ export function Chart(props: ChartProps) {
   const { title, lines, x, logarithmic, smoothing, onReset } = props;
   const box = useRef<HTMLDivElement>(null);
   const place = useRef<HTMLSpanElement>(null);
-  const values = useRef<(HTMLElement | null)[]>([]);
+  const values = useRef<(HTMLElement | null)[]>([]); // whose text is written here alone: Preact would lose it
   const theme = useTheme();
   const data = useMemo(
     () =>
@@ -215,12 +225,15 @@ export function Chart(props: ChartProps) {
   const hasPoints = lines.map((line) => line.points.report.length < FEW_POINTS);
   const shape = JSON.stringify([x, logarithmic, props.sync, lines.map((line) => line.label), hasPoints, theme]);
   const plot = useRef<uPlot | null>(null);
+  const read = (made: uPlot) => {
+    const readout = { place: place.current, values: values.current.filter((one) => one !== null) };
+    writeReadout(readout, latest.current, made.data, made.cursor.idx);
+  };
   useEffect(() => {
     const element = box.current;
-    if (!element || !place.current) return;
-    const readout = { place: place.current, values: values.current.filter((one) => one !== null) };
+    if (!element) return;
     const made = new uPlot(
-      optionsOf(() => latest.current, theme, element.clientWidth, readout),
+      optionsOf(() => latest.current, theme, element.clientWidth, read),
       data,
       element,
     );
@@ -237,8 +250,10 @@ export function Chart(props: ChartProps) {
     };
   }, [shape]);
   useEffect(() => {
-    if (plot.current && plot.current.data !== data) plot.current.setData(data);
-  }, [data]);
+    if (!plot.current) return;
+    if (plot.current.data !== data) plot.current.setData(data);
+    read(plot.current);
+  });
 
   const notFinite = lines.reduce((sum, line) => sum + line.points.notFinite, 0);
   return (
@@ -258,9 +273,7 @@ export function Chart(props: ChartProps) {
                   <bdi>{printable(line.label)}</bdi>
                 </>
               )}
-              <span class="number" ref={(element) => void (values.current[number] = element)}>
-                {lastText(line, props.unit)}
-              </span>
+              <span class="number" ref={(element) => void (values.current[number] = element)} />
             </span>
           ))}
         </span>

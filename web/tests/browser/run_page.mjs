@@ -107,6 +107,20 @@ test("a live run goes on before one's eyes", () =>
     await eventually(step, (now) => now !== before, "the step did not change");
   }));
 
+test("a chart's title says the last value, also when a pointer has been there", () =>
+  withRun("spirals-live", "", {}, async (page) => {
+    const chart = page.locator("figure.chart").filter({ hasText: "loss" }).first();
+    await chart.locator(".u-over").hover();
+    await chart.getByText(/^report \d/).waitFor();
+    await page.mouse.move(2, 2);
+    await chart.getByText(/^report \d/).waitFor({ state: "detached" });
+    const said = () => chart.locator(".legend .number").innerText();
+    for (let changes = 0; changes < 3; ++changes) {
+      const before = await said();
+      await eventually(said, (now) => now !== before, "the last value did not change");
+    }
+  }));
+
 test("1,024 ranks: only rows in sight are made, the slow one is named", async () => {
   const id = await idOf("spirals-live");
   /** No machine of the tests has so many: what the server says of the run's workers is said of 1,024. */

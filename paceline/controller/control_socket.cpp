@@ -34,6 +34,7 @@ namespace {
 constexpr std::chrono::milliseconds kAcceptPause{100};
 // Until a question is answered here if the controller's thread is in the user's code.
 constexpr std::chrono::seconds kOwnAnswer{1};
+constexpr int kIdleLooks = 3;
 
 arrow::Result<Descriptor> listen_at(const std::string& path) {
   ARROW_ASSIGN_OR_RAISE(const sockaddr_un address, unix_address(path));
@@ -116,12 +117,16 @@ class ControlSocketThread final : public ControlSocket {
 
   // Who has had the controller's own answer by then has left, or takes no second one. Again and again, while the
   // controller is in the user's code.
-  void answer_later(const std::weak_ptr<rpc::Channel>& client, int64_t request) {
+  void answer_later(const std::weak_ptr<rpc::Channel>& client, int64_t request, int idle = 0) {
     auto timer = std::make_shared<boost::asio::steady_timer>(loop_, kOwnAnswer);
-    timer->async_wait([this, timer, client, request](const boost::system::error_code& cancelled) {
+    timer->async_wait([this, timer, client, request, idle](const boost::system::error_code& cancelled) {
       const auto alive = client.lock();
+      if (cancelled || alive == nullptr) return;
       const std::string occupation = occupation_.text();
-      if (cancelled || alive == nullptr || occupation.empty()) return;
+      if (occupation.empty()) {  // between two, perhaps
+        if (idle < kIdleLooks) answer_later(client, request, idle + 1);
+        return;
+      }
       const Json known{{"waits_for", {"ranks wait for " + occupation}}};
       rpc::Envelope reply = rpc::pack(rpc::StatusReply{.status = known, .is_partial = true});
       reply.reply_to = request;

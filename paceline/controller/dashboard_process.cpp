@@ -1,6 +1,7 @@
 #include "paceline/controller/dashboard_process.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -73,18 +74,15 @@ arrow::Result<DashboardProcess> DashboardProcess::start(const agent::Guardian& g
   return DashboardProcess(std::move(connection), std::move(ends), std::move(said->line));
 }
 
-// When a code was used, it has written a line with the next.
-const std::string& DashboardProcess::url() {
-  pollfd output{ends_[1].get(), POLLIN, 0};
-  std::array<char, 4096> part{};
-  while (::poll(&output, 1, 0) == 1 && (output.revents & POLLIN) != 0) {
-    const ssize_t count = ::read(output.fd, part.data(), part.size());
-    if (count <= 0) break;
-    said_.append(part.data(), static_cast<size_t>(count));
-  }
-  for (size_t end = 0; (end = said_.find('\n')) != std::string::npos; said_.erase(0, end + 1)) {
-    if (said_.starts_with("http")) url_ = said_.substr(0, end);
-  }
+// A byte is a wish for another code, which it answers with a line; it writes one too when the last code was used. Where
+// it does not answer, the address is the one before.
+std::string DashboardProcess::url() {
+  constexpr std::chrono::seconds kPatience{2};
+  if (!std::exchange(is_given_, true)) return url_;
+  const char wish = '+';
+  if (::send(ends_[3].get(), &wish, 1, MSG_NOSIGNAL) != 1) return url_;
+  const auto said = listen_to(ends_[1].get(), -1, std::chrono::steady_clock::now() + kPatience);
+  if (said.ok() && said->line.starts_with("http")) url_ = said->line;
   return url_;
 }
 

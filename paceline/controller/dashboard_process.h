@@ -26,8 +26,8 @@ class DashboardProcess {
   static arrow::Result<DashboardProcess> start(const agent::Guardian& guardian, const std::string& program,
                                                std::chrono::milliseconds patience = std::chrono::seconds(20));
 
-  /// "http://127.0.0.1:8265/#code=…": the code opens one session, and has not been used.
-  const std::string& url();
+  /// "http://127.0.0.1:8265/#code=…": the code opens one session, and is another each time.
+  std::string url();
   bool is_running() const;
 
  private:
@@ -36,8 +36,8 @@ class DashboardProcess {
 
   std::unique_ptr<rpc::BlockingSocket> guardian_;  // when it closes, the process is ended
   std::vector<Descriptor> ends_;                   // of what it may write to
-  std::string said_;                               // of a line that is not whole
-  std::string url_;
+  std::string url_;                                // that was given last
+  bool is_given_ = false;
 };
 
 }  // namespace paceline::controller

@@ -31,6 +31,14 @@ arrow::Result<std::function<arrow::Status(bool looks)>> while_in_place(const std
   };
 }
 
+// For readers of the journal: what a person writes, not data.
+Json kept_config(const Json& config) {
+  constexpr size_t kMostBytes = size_t{64} << 10;
+  const size_t bytes = encode_json(config).size();
+  if (!config.is_object() || bytes <= kMostBytes) return config.is_object() ? config : Json::object();
+  return {{"not kept", std::to_string(bytes) + " bytes, more than " + std::to_string(kMostBytes)}};
+}
+
 std::unique_ptr<track::Terminal> make_terminal(const RunRequest& request) {
   // A live line would mix with what the rank writes that has the terminal to be debugged.
   const bool quiet = request.run_config.quiet || request.run_config.debug_config.debug_rank.has_value();
@@ -123,6 +131,7 @@ arrow::Status RunBooks::survey(const track::HistoryEnd& history) {
              .name = request_.run_config.name.value_or(""),
              .host = host_name(),
              .pid = ::getpid(),
+             .train_loop_config = kept_config(request_.train_loop_config),
              .last_seen = state_.since};
   ARROW_ASSIGN_OR_RAISE(const auto published, store_->list());
   for (const PublishedCheckpoint& one : published) {

@@ -65,6 +65,15 @@ TimeSpent time_spent(const ProgressWord& word, Phase phase, Duration since, Dura
   return spent;
 }
 
+Duration time_in_step(const ProgressWord& word, Phase phase, Duration now) {
+  const Duration start{word.step_start_ns.load(kRelaxed)};
+  if (start == Duration::zero() || phase == Phase::ended) return Duration::zero();
+  Duration waited{word.step_wait_ns.load(kRelaxed)};
+  if (word.under_way.load(kRelaxed) > 0)
+    waited += now - std::max(start, Duration{word.collective_start_ns.load(kRelaxed)});
+  return std::max(Duration::zero(), now - start - waited);
+}
+
 }  // namespace
 
 std::string to_string(Phase phase) {
@@ -109,12 +118,12 @@ void Progress::set_phase(Phase phase) {
   word.phase.store(static_cast<uint32_t>(phase), std::memory_order_release);
 }
 
-void Progress::set_step(int64_t step) {
+void Progress::set_step(int64_t step, bool is_mark) {
   ProgressWord& word = this->word();
   const int64_t now = note_sign();
   const int64_t before = word.step.exchange(step, kRelaxed);
   if (step <= before) return;
-  word.marks.fetch_add(1, kRelaxed);
+  if (is_mark) word.marks.fetch_add(1, kRelaxed);
   const int64_t start = word.step_start_ns.exchange(now, kRelaxed);
   const int64_t waited = word.step_wait_ns.exchange(0, kRelaxed);
   // The first step is not timed: it includes what is done once.
@@ -325,6 +334,7 @@ ProgressReading ProgressReader::read(Duration monotonic) const {
   reading.longest_pause = Duration{word.longest_pause_ns.load(kRelaxed)};
   reading.steps_timed = word.steps_timed.load(kRelaxed);
   reading.step_time = Duration{word.step_ns.load(kRelaxed)};
+  reading.in_step = time_in_step(word, reading.phase, monotonic);
   reading.spent = time_spent(word, reading.phase, reading.in_phase, monotonic);
   reading.cut_off = word.cut_off.load(kRelaxed);
   for (const GroupWord& group : word.groups) {

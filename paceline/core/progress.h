@@ -130,6 +130,7 @@ struct ProgressReading {
   Duration longest_pause{};  // between two signs of progress, since the first step or report
   int64_t steps_timed = 0;
   Duration step_time{};              // average of about the last 20 steps, without waiting in collectives
+  Duration in_step{};                // since this step began, likewise; 0 before the first
   TimeSpent spent;                   // up to now
   bool cut_off = false;              // the process ended itself, because its channel to the agent was gone
   std::vector<GroupReading> groups;  // by number; those that are gone too, until others take their places
@@ -144,7 +145,9 @@ class Progress {
   static arrow::Result<Progress> create(const Clock& clock);
   void set_phase(Phase phase);
   /// The training thread is in this step now; the time of the one before counts when the number grows.
-  void set_step(int64_t step);
+  /// `is_mark`: a rank that stands still after it is held for hung; not where that may be anything else, such as an
+  /// evaluation that shows no steps.
+  void set_step(int64_t step, bool is_mark = true);
   void note_report();
   /// The process is about to end itself, because its channel to the agent is gone.
   void note_cut_off();

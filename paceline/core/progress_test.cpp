@@ -106,6 +106,26 @@ TEST_F(ProgressTest, NoTimeIsSpentWaitingForWhatADeviceCarriesOut) {
   EXPECT_TRUE(records[2].has_failed);
 }
 
+TEST_F(ProgressTest, AStepThatGoesOnHasItsTimeWithoutWaiting) {
+  const auto group = progress_.add_group();
+  EXPECT_EQ(read().in_step, seconds(0));
+  clock_.advance(seconds(1));
+  progress_.set_step(1);
+  clock_.advance(seconds(3));
+  EXPECT_EQ(read().in_step, seconds(3));
+  const auto one = group->begin_collective({Collective::all_reduce});
+  clock_.advance(seconds(20));
+  EXPECT_EQ(read().in_step, seconds(3)) << "others hold it up";
+  group->end_collective(one);
+  clock_.advance(seconds(1));
+  EXPECT_EQ(read().in_step, seconds(4));
+  progress_.set_step(2);
+  EXPECT_EQ(read().in_step, seconds(0));
+  clock_.advance(seconds(1));
+  progress_.set_phase(Phase::ended);
+  EXPECT_EQ(read().in_step, seconds(0));
+}
+
 TEST_F(ProgressTest, TimeIsSpentOnWhatThePhasesSay) {
   clock_.advance(seconds(3));
   progress_.set_phase(Phase::training);

@@ -92,7 +92,9 @@ TEST_F(ApiTest, LogsComeInParts) {
 
 TEST_F(ApiTest, TheConfigurationIsThatOfTheLastDriver) {
   const std::string id = finished("mnist");
-  EXPECT_EQ(get("/api/v1/runs/" + id + "/configuration")["options"]["max_failures"], 1);
+  const Json configuration = get("/api/v1/runs/" + id + "/configuration");
+  EXPECT_EQ(configuration["options"]["max_failures"], 1);
+  EXPECT_EQ(configuration["train_loop_config"], Json({{"learning_rate", 0.125}}));
   std::filesystem::remove_all(folder("mnist"));
   EXPECT_EQ(get("/api/v1/runs/" + id + "/configuration")["options"], Json::object()) << "nobody has it any more";
 }

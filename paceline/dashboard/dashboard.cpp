@@ -78,6 +78,7 @@ class RunningDashboard final : public Dashboard {
   }
 
   std::string url() const override { return address(sessions_->code()); }
+  std::string another_url() override { return address(sessions_->another_code()); }
   uint16_t port() const override { return server_->port(); }
   const std::string& metrics_token_file() const override { return metrics_token_file_; }
   const std::string& token_file() const override { return token_file_; }

@@ -54,6 +54,8 @@ class Dashboard {
 
   /// "http://127.0.0.1:8265/#code=…", or at the external URL: opens one session.
   virtual std::string url() const = 0;
+  /// The same with another code, beside those that nobody has used.
+  virtual std::string another_url() = 0;
   virtual uint16_t port() const = 0;
   /// The file with the token for /metrics.
   virtual const std::string& metrics_token_file() const = 0;

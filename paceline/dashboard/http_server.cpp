@@ -22,6 +22,7 @@
 #include "paceline/core/posix/thread.h"
 #include "paceline/dashboard/guard.h"
 #include "paceline/dashboard/problem.h"
+#include "paceline/dashboard/try_limit.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -169,7 +170,9 @@ class Server final : public HttpServer {
   // What comes from this machine may be a proxy, and stand for many.
   bool has_room_for(const asio::ip::address& peer) const {
     if (connections.size() >= limits.connections) return false;
-    const auto is_of_peer = [text = address_text(peer)](const auto& one) { return one->peer() == text; };
+    const auto is_of_peer = [peer = counted_as(address_text(peer))](const auto& one) {
+      return counted_as(one->peer()) == peer;
+    };
     return is_loopback(peer) ||
            static_cast<size_t>(std::ranges::count_if(connections, is_of_peer)) < limits.connections_of_one;
   }

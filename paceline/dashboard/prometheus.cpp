@@ -188,9 +188,12 @@ void PrometheusText::add_workers(const Labels& labels, const views::RunSummary& 
     if (const int64_t step = worker.value("step", int64_t{0}); step > 0) {
       sample("paceline_steps_total", of_rank, static_cast<double>(step));
     }
-    const auto spent = worker.value("spent", TimeSpent());
-    for (const auto& [kind, seconds] : kSpent)
-      sample("paceline_time_seconds_total", with(of_rank, "kind", kind), spent.*seconds);
+    // Of a driver that is in a callback nobody knows it. Zero would be the end of what was counted.
+    if (worker.contains("spent")) {
+      const auto spent = worker.at("spent").get<TimeSpent>();
+      for (const auto& [kind, seconds] : kSpent)
+        sample("paceline_time_seconds_total", with(of_rank, "kind", kind), spent.*seconds);
+    }
     const auto resident = worker.value("resident_bytes", int64_t{0});
     if (resident == 0) continue;
     sample("paceline_process_cpu_seconds_total", of_rank, worker.value("cpu_s", 0.0));

@@ -85,8 +85,8 @@ std::optional<Response> Router::refuse_without(Needs needs, const Request& reque
   who = (session ? "session " + std::to_string(*session) : std::string("somebody")) + " from " + request.peer;
   if (needs == Needs::nothing || session) return std::nullopt;
   if (needs == Needs::session_or_token && request.header("authorization")) {
-    if (const auto wait = sessions_.wait_of(Secret::metrics_token, request.peer)) return wait_before_next(*wait);
     if (has_token(request, token_)) return std::nullopt;
+    if (const auto wait = sessions_.wait_of(Secret::metrics_token, request.peer)) return wait_before_next(*wait);
     sessions_.note_wrong(Secret::metrics_token, request.peer);
   }
   return problem(401, "the request has no cookie of a session",

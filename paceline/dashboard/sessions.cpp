@@ -1,5 +1,7 @@
 #include "paceline/dashboard/sessions.h"
 
+#include <algorithm>
+
 #include "paceline/transport/trust.h"
 
 namespace paceline::dashboard {
@@ -32,25 +34,37 @@ arrow::Result<std::unique_ptr<Sessions>> Sessions::create(OnNewCode on_new_code,
 
 std::string Sessions::code() const {
   const std::lock_guard lock(mutex_);
-  return code_;
+  return codes_.back();
+}
+
+std::string Sessions::another_code() {
+  const auto code = transport::random_id();
+  if (!code.ok()) return "";
+  const std::lock_guard lock(mutex_);
+  if (codes_.size() == kMostCodes) codes_.erase(codes_.begin());
+  codes_.push_back(*code);
+  return *code;
 }
 
 std::optional<std::string> Sessions::open(const std::string& secret) {
   const auto next = transport::random_id(), first = transport::random_id(), second = transport::random_id();
   if (!next.ok() || !first.ok() || !second.ok()) return std::nullopt;  // no random numbers: no sessions
   std::string cookie = *first + *second;
-  bool is_used = false;
+  bool is_last = false;
   {
     const std::lock_guard lock(mutex_);
-    const bool is_code = transport::is_same_token(secret, code_);
+    const auto code =
+        std::ranges::find_if(codes_, [&](const std::string& one) { return transport::is_same_token(secret, one); });
+    const bool is_code = code != codes_.end();
     const bool is_token = !token_.empty() && transport::is_same_token(secret, token_);
     if (!is_code && !is_token) return std::nullopt;
-    if (is_code) code_ = *next;
-    is_used = is_code;
+    if (is_code) codes_.erase(code);
+    is_last = codes_.empty();
+    if (is_last) codes_.push_back(*next);
     if (sessions_.size() == kMostSessions) sessions_.erase(sessions_.begin());
     sessions_.push_back({++opened_, cookie});
   }
-  if (is_used && on_new_code_) on_new_code_(*next);
+  if (is_last && on_new_code_) on_new_code_(*next);
   return cookie;
 }
 

@@ -31,13 +31,18 @@ class Sessions {
   /// At most so many sessions; the oldest ends when another is opened.
   static constexpr size_t kMostSessions = 64;
 
-  /// `on_new_code`: called with each code that follows the first, on the thread that has used the one before.
+  /// At most so many codes; the oldest opens nothing any more when another is made.
+  static constexpr size_t kMostCodes = 64;
+
+  /// `on_new_code`: called with the code that follows the last one, on the thread that has used that.
   using OnNewCode = std::function<void(const std::string& code)>;
   /// `token`: opens sessions too; "" for none.
   static arrow::Result<std::unique_ptr<Sessions>> create(OnNewCode on_new_code = nullptr, std::string token = "");
 
-  /// The code that opens the next session.
+  /// The code that was made last.
   std::string code() const;
+  /// One more code, beside those that nobody has used. "" without random numbers.
+  std::string another_code();
   /// The cookie of a new session; nothing for what is neither the token nor a code, or a code that was used.
   std::optional<std::string> open(const std::string& secret);
   /// How long somebody at that address must wait before saying another secret of the kind; nothing: not at all.
@@ -57,13 +62,13 @@ class Sessions {
     std::string cookie;
   };
   explicit Sessions(std::string code, OnNewCode on_new_code, std::string token)
-      : on_new_code_(std::move(on_new_code)), token_(std::move(token)), code_(std::move(code)) {}
+      : on_new_code_(std::move(on_new_code)), token_(std::move(token)), codes_{std::move(code)} {}
 
   OnNewCode on_new_code_;
   const std::string token_;
   std::string cookie_name_ = "paceline_session";
   mutable std::mutex mutex_;
-  std::string code_;
+  std::vector<std::string> codes_;  // that nobody has used; never empty
   int64_t opened_ = 0;
   std::vector<Session> sessions_;
   std::map<Secret, TryLimit> limits_{{Secret::code_or_token, {}}, {Secret::metrics_token, {}}};

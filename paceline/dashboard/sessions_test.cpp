@@ -25,6 +25,20 @@ TEST(Sessions, ACodeIsReplacedWhenItIsUsed) {
   EXPECT_NE(sessions->open(codes[0]), cookie);
 }
 
+TEST(Sessions, FurtherCodesOpenBesideTheOthers) {
+  std::vector<std::string> codes;
+  const auto sessions = Sessions::create([&codes](const std::string& code) { codes.push_back(code); }).ValueOrDie();
+  const std::string first = sessions->code(), second = sessions->another_code();
+  EXPECT_EQ(sessions->code(), second);
+  EXPECT_TRUE(sessions->open(first));
+  EXPECT_EQ(sessions->open(first), std::nullopt);
+  EXPECT_TRUE(codes.empty()) << "there is one more";
+  EXPECT_TRUE(sessions->open(second));
+  ASSERT_EQ(codes.size(), 1u);
+  for (size_t i = 0; i < Sessions::kMostCodes; ++i) sessions->another_code();
+  EXPECT_EQ(sessions->open(codes[0]), std::nullopt) << "of very many the oldest open nothing";
+}
+
 TEST(Sessions, ACookieIsFoundAmongOthers) {
   const auto sessions = Sessions::create().ValueOrDie();
   sessions->name_cookie(8265);

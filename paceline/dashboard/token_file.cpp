@@ -37,10 +37,11 @@ arrow::Result<bool> make_token(const std::string& path) {
 
 // Nothing where there is no file, or one without anything in it, as an earlier version left it on a full disk.
 arrow::Result<std::optional<std::string>> read_token(const std::string& path, const std::string& what) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait
   if (!file && errno == ENOENT) return std::nullopt;
   struct stat status{};
   if (!file || ::fstat(file.get(), &status) != 0) return errno_status("reading " + path);
+  if (!S_ISREG(status.st_mode)) return arrow::Status::Invalid(path, " is no file, which could hold ", what);
   if (status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
     return arrow::Status::Invalid(path, " holds ", what, ", and others may read it (wanted mode 0600, got 0",
                                   (status.st_mode >> 6) & 7, (status.st_mode >> 3) & 7, status.st_mode & 7,

@@ -6,17 +6,13 @@
 #include <array>
 
 namespace paceline::dashboard {
-namespace {
 
-// The /64 of an IPv6 address, another text as it is.
 std::string counted_as(const std::string& address) {
   std::array<unsigned char, 16> bytes{};
   constexpr size_t kPrefix = 8;
   if (::inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1) return address;
   return "/64 " + std::string(bytes.begin(), bytes.begin() + kPrefix);
 }
-
-}  // namespace
 
 std::optional<std::chrono::seconds> TryLimit::wait_of(const std::string& address, Time now) const {
   const auto found = until_.find(counted_as(address));

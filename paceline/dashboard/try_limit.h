@@ -1,9 +1,9 @@
 // TryLimit: how often somebody may be wrong about a secret before having to wait.
 //
-// An address may be wrong kTries times at once, and once more each kPause after that; while it has to wait, what it
-// says is not even compared. IPv6 addresses count by their /64, of which one machine may have all. Bounded: of very
-// many addresses the one that was wrong least lately is forgotten. Pure but for the clock's time, which is given; not
-// thread-safe.
+// An address may be wrong kTries times at once, and once more each kPause after that. Who is right need not wait: many
+// users may have one address, and secrets are too long to be guessed. IPv6 addresses count by their /64, of which one
+// machine may have all. Bounded: of very many addresses the one that was wrong least lately is forgotten. Pure but for
+// the clock's time, which is given; not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -13,6 +13,9 @@
 #include <string>
 
 namespace paceline::dashboard {
+
+/// What an address counts as: the /64 of one of IPv6, another text as it is.
+std::string counted_as(const std::string& address);
 
 class TryLimit {
  public:

@@ -25,15 +25,16 @@ namespace paceline::policy {
   }
 
 // A controller has taken the run: the first event of every epoch.
-#define PACELINE_RUN_OPENED_FIELDS(FIELD)                                                         \
-  FIELD(ControllerEpoch, epoch, {})                                                               \
-  FIELD(std::string, name, "") /* for readers */                                                  \
-  FIELD(std::string, host, "") /* for readers */                                                  \
-  FIELD(int64_t, pid, 0)       /* for readers */                                                  \
-  FIELD(RunOptions, options, {})                                                                  \
-  FIELD(PublishedCheckpoints, checkpoints, {}) /* what the run folder holds */                    \
-  FIELD(int64_t, last_report, 0)               /* the highest number that the run folder holds */ \
-  FIELD(double, last_seen, 0.0)                /* the last time that an earlier controller left there */
+#define PACELINE_RUN_OPENED_FIELDS(FIELD)                                                           \
+  FIELD(ControllerEpoch, epoch, {})                                                                 \
+  FIELD(std::string, name, "") /* for readers */                                                    \
+  FIELD(std::string, host, "") /* for readers */                                                    \
+  FIELD(int64_t, pid, 0)       /* for readers */                                                    \
+  FIELD(RunOptions, options, {})                                                                    \
+  FIELD(Json, train_loop_config, Json::object()) /* for readers */                                  \
+  FIELD(PublishedCheckpoints, checkpoints, {})   /* what the run folder holds */                    \
+  FIELD(int64_t, last_report, 0)                 /* the highest number that the run folder holds */ \
+  FIELD(double, last_seen, 0.0)                  /* the last time that an earlier controller left there */
 PACELINE_EVENT(RunOpened, "run_opened", PACELINE_RUN_OPENED_FIELDS);
 
 #define PACELINE_NODE_JOINED_FIELDS(FIELD) FIELD(Node, node, {})

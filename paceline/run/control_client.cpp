@@ -24,15 +24,19 @@ arrow::Status no_live_run(const std::string& run_folder) {
       ": its driver has ended; started again with the same run name and storage path it goes on");
 }
 
+arrow::Status nobody_waits() {
+  return arrow::Status::Cancelled("nobody waits for the run's answer any more");
+}
+
 arrow::Result<rpc::Envelope> ask(const std::string& run_folder, rpc::Envelope request,
                                  std::chrono::milliseconds patience, const std::stop_token& given_up = {}) {
-  ARROW_ASSIGN_OR_RAISE(Descriptor connected, connect_to_run(run_folder, patience));
+  ARROW_ASSIGN_OR_RAISE(Descriptor connected, connect_to_run(run_folder, patience, given_up));
   rpc::BlockingSocket socket(std::move(connected));
   request.request = 1;
   ARROW_RETURN_NOT_OK(socket.send(std::move(request)));
   const std::stop_callback end_wait(given_up, [&socket] { socket.shut_down(); });
   const arrow::Result<bool> answered = socket.wait(patience);
-  if (given_up.stop_requested()) return arrow::Status::Cancelled("nobody waits for the run's answer any more");
+  if (given_up.stop_requested()) return nobody_waits();
   ARROW_RETURN_NOT_OK(answered.status());
   if (!*answered) return no_answer(run_folder, patience);
   ARROW_ASSIGN_OR_RAISE(auto reply, socket.receive());
@@ -55,20 +59,27 @@ arrow::Status no_answer(const std::string& run_folder, std::chrono::milliseconds
 }
 
 // The link is resolved here: a socket's own address is short, a run folder's path may not be.
-arrow::Result<Descriptor> connect_to_run(const std::string& run_folder, std::chrono::milliseconds patience) {
+arrow::Result<Descriptor> connect_to_run(const std::string& run_folder, std::chrono::milliseconds patience,
+                                         const std::stop_token& given_up) {
   std::error_code error;
   const std::string path = std::filesystem::read_symlink(run_folder + "/" + run_layout::kControlSocket, error);
   if (error) return no_live_run(run_folder);
   ARROW_ASSIGN_OR_RAISE(const sockaddr_un address, unix_address(path));
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return errno_status("cannot make a socket");
-  // For the case that nobody accepts: connect() waits for room in the queue then.
-  const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return errno == EAGAIN ? no_answer(run_folder, patience) : no_live_run(run_folder);
+  // For the case that nobody accepts: connect() waits for room in the queue then, which nothing but time ends.
+  constexpr std::chrono::milliseconds kLook{200};
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!given_up.stop_requested()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto wait = std::clamp(left, std::chrono::milliseconds(1), kLook);
+    const timeval limit{0, wait.count() * 1000};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
+    if (errno != EAGAIN && errno != EINTR) return no_live_run(run_folder);
+    if (left <= wait) return no_answer(run_folder, patience);
   }
-  return socket;
+  return nobody_waits();
 }
 
 arrow::Result<Json> request_status(const std::string& run_folder, std::chrono::milliseconds patience) {

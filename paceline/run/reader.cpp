@@ -13,8 +13,8 @@ namespace {
 
 // What tells most in an event, without what is long.
 Json details_of(Json line) {
-  for (const char* member :
-       {"event", "time", "epoch", "format", "then", "options", "checkpoints", "frames", "last_lines", "metrics"}) {
+  for (const char* member : {"event", "time", "epoch", "format", "then", "options", "train_loop_config", "checkpoints",
+                             "frames", "last_lines", "metrics"}) {
     line.erase(member);
   }
   constexpr size_t kMostText = 500;

@@ -30,7 +30,8 @@ class RecordedRun {
                           .name = name_,
                           .host = host,
                           .pid = pid,
-                          .options = {.num_workers = 1, .max_failures = 1, .max_validations = 1}});
+                          .options = {.num_workers = 1, .max_failures = 1, .max_validations = 1},
+                          .train_loop_config = {{"learning_rate", 0.125}}});
   }
   /// One worker; its first attempt throws, the second publishes a checkpoint and goes on.
   void train() {

@@ -175,7 +175,9 @@ class Watching final : public StatusWatch {
       const std::lock_guard lock(mutex_);
       const auto found = watched_.find(run_folder);
       if (found == watched_.end()) return;
-      const auto rest = found->second.wanted + options_.linger - SteadyClock::now();
+      // One that is still to answer would have more and more to accept.
+      const auto rest =
+          found->second.is_asked ? options_.linger : found->second.wanted + options_.linger - SteadyClock::now();
       if (rest > SteadyClock::duration::zero()) return end_later(run_folder, *found->second.end, rest);
       watched_.erase(found);
     });

@@ -15,9 +15,11 @@ arrow::Result<RunConfiguration> run_configuration(const std::string& run_folder)
     if (const auto time = line->find("time"); time != line->end() && time->is_number()) {
       configuration.opened = time->get<double>();
     }
-    if (const auto options = line->find("options"); options != line->end() && options->is_object()) {
-      configuration.options = *options;
-    }
+    const auto take = [&line](const char* name, Json& object) {
+      if (const auto found = line->find(name); found != line->end() && found->is_object()) object = *found;
+    };
+    take("options", configuration.options);
+    take("train_loop_config", configuration.train_loop_config);
     return false;
   }));
   return configuration;

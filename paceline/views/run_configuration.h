@@ -1,4 +1,4 @@
-// What a run was opened with: how many workers, which limits, as its journal has it.
+// What a run was opened with: the train loop's configuration, how many workers, which limits, as its journal has it.
 #pragma once
 
 #include <arrow/result.h>
@@ -10,9 +10,10 @@
 
 namespace paceline::views {
 
-#define PACELINE_RUN_CONFIGURATION_FIELDS(FIELD)                                              \
-  FIELD(double, opened, 0.0)           /* by its last driver; seconds since the Unix epoch */ \
-  FIELD(Json, options, Json::object()) /* as that journal has them; empty: not known */
+#define PACELINE_RUN_CONFIGURATION_FIELDS(FIELD)                                                        \
+  FIELD(double, opened, 0.0)                     /* by its last driver; seconds since the Unix epoch */ \
+  FIELD(Json, options, Json::object())           /* as that journal has them; empty: not known */       \
+  FIELD(Json, train_loop_config, Json::object()) /* as far as it is plain values */
 PACELINE_RECORD(RunConfiguration, PACELINE_RUN_CONFIGURATION_FIELDS);
 
 /// Of the last driver. A run whose folder is gone has none any more.

@@ -92,10 +92,12 @@ def asked(port, path, body=None, headers=None):
 def test_it_serves_until_the_driver_dies(driver, workers):
     process, printed = driver(workers)
     first, second = re.findall(ADDRESS, printed)
-    assert second[:2] == first[:2], "one serves both, and nobody has opened it"
+    assert second[0] == first[0] and second[1] != first[1], "one serves both"
     port, code, run = int(first[0]), first[1], first[2]
     connection, status, cookie, text = asked(port, "/api/v1/session", json.dumps({"code": code}))
     assert status == 200, text
+    opened = [asked(port, "/api/v1/session", json.dumps({"code": second[1]}))[1] for _ in range(2)]
+    assert opened == [200, 401], "each address opens it, once"
     process.stdin.write("\n")
     process.stdin.flush()
     (third,) = re.findall(ADDRESS, printed_until(process, "^fitted$"))

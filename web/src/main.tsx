@@ -1,6 +1,6 @@
 // The beginning: a one-time code in the address becomes a session and leaves the history; then the pages are shown.
 import { render } from "preact";
-import { Problem, openSession } from "./api/api.ts";
+import { Problem, fetchSession, openSession } from "./api/api.ts";
 import { problemOfFailure } from "./api/problem.ts";
 import { App } from "./shell/app.tsx";
 import "./style/style.css";
@@ -19,7 +19,11 @@ async function exchangeCode(): Promise<Problem | undefined> {
     await openSession(decodeURIComponent(address.code));
     return undefined;
   } catch (error) {
-    return problemOfFailure(error);
+    const problem = problemOfFailure(error);
+    return fetchSession().then(
+      () => undefined, // who has a session needs no other
+      () => problem,
+    );
   }
 }
 

@@ -278,7 +278,10 @@ std::optional<ProcessSample> NodeSampler::sample_process(Watched& watched, doubl
   if (!is_first && seconds > 0) sample.cpu_cores = ticks / ticks_per_second() / seconds;
   if (watched.progress) {
     const ProgressReading progress = watched.progress->read(clock_.monotonic());
-    if (progress.steps_timed > 0) sample.step_s = std::chrono::duration<double>(progress.step_time).count();
+    // One that stands still is seen before its step ends, which it may never do.
+    if (progress.steps_timed > 0) {
+      sample.step_s = std::chrono::duration<double>(std::max(progress.step_time, progress.in_step)).count();
+    }
   }
   const std::string_view io = watched.io.read(buffer_);
   sample.read_bytes_per_s = watched.read.per_second(as_number(parse_number_behind(io, "read_bytes:")), seconds);

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/index.h"
@@ -49,18 +50,23 @@ class End {
   }
   // From the second on they end the program as they always do.
   ~End() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  void wait() const {
+  // `on_wish`: the driver wants another address.
+  void wait(const std::function<void()>& on_wish) const {
     const Descriptor signalled(::signalfd(-1, &signals_, SFD_CLOEXEC));
     std::array<pollfd, 2> events{pollfd{signalled.get(), POLLIN, 0}, pollfd{driver_, POLLIN, 0}};
-    while (::poll(events.data(), events.size(), -1) < 0) {
+    while (true) {
+      if (::poll(events.data(), events.size(), -1) < 0) continue;
+      signalfd_siginfo taken{};  // or it would end the program as soon as it is not blocked any more
+      if (events[0].revents != 0) return (void)!::read(signalled.get(), &taken, sizeof taken);
+      char wish = 0;
+      if (::read(driver_, &wish, 1) != 1) return;
+      on_wish();
     }
-    signalfd_siginfo taken{};  // or it would end the program as soon as it is not blocked any more
-    if (events[0].revents != 0) (void)!::read(signalled.get(), &taken, sizeof taken);
   }
 
  private:
   sigset_t signals_{}, before_{};
-  int driver_ = -1;  // nobody ever writes to it
+  int driver_ = -1;
 };
 
 // What is in the storage paths becomes known; each as the run store has it.
@@ -78,7 +84,7 @@ arrow::Result<std::vector<std::string>> index_storage_paths(const std::vector<st
   return paths;
 }
 
-// A line with the address, and another each time a code was used; whoever does not read them keeps nobody waiting.
+// A line with the address, and others with further codes; whoever does not read them keeps nobody waiting.
 void tell_driver(const std::string& url) {
   print(url + "\n");
   std::fflush(stdout);
@@ -113,7 +119,7 @@ arrow::Status serve(const DashboardFlags& flags) {
     const End end(flags.is_for_driver);
     ARROW_ASSIGN_OR_RAISE(running, dashboard::Dashboard::start(std::move(options)));
     flags.is_for_driver ? tell_driver(running->url()) : tell_user(*running, flags);
-    end.wait();
+    end.wait([&] { tell_driver(running->another_url()); });
   }
   running->stop();
   return arrow::Status::OK();

@@ -208,8 +208,10 @@ class Session {
   std::shared_ptr<GroupProgress> meeting_progress_;  // where they are counted
   std::string last_barrier_key_;                     // this rank's, of the barrier before
   std::atomic<bool> stopped_{false};
-  std::atomic<bool> loaders_count_{false};  // the steps
-  mutable std::mutex mutex_;                // guards checkpoint_, committed_, the deletions and stop_reason_
+  enum class StepsOf { nobody, loaders, optimizers };
+  std::atomic<StepsOf> steps_of_{StepsOf::nobody};
+  std::atomic<int64_t> steps_without_batch_{0};  // of optimizers, since a loader's last batch
+  mutable std::mutex mutex_;                     // guards checkpoint_, committed_, the deletions and stop_reason_
   std::condition_variable news_;
   storage::Location checkpoint_;
   int64_t committed_ = 0;                                  // number of the last report whose checkpoint is published

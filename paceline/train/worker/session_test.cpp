@@ -105,21 +105,43 @@ TEST(Session, LetsGoOfAModelWhoseHoldersAreGone) {
   }
 }
 
-TEST(Session, StepsOfOptimizersCountWhereNoLoaderCounts) {
-  NoReports sink;
-  const SystemClock clock;
-  Progress progress = Progress::create(clock).ValueOrDie();
+// Counts its steps in `progress`.
+train::SessionOptions options_with(Progress& progress, train::ReportSink& sink) {
   train::SessionOptions options;
   options.group = comm::Group::create({}, nullptr);
   options.sink = &sink;
   options.progress = &progress;
-  train::Session session(options);
-  train::count_step();
-  train::count_step();
-  EXPECT_EQ(progress.step(), 2);
+  return options;
+}
+
+TEST(Session, StepsOfOptimizersCountWhereNoLoaderCounts) {
+  NoReports sink;
+  const SystemClock clock;
+  Progress progress = Progress::create(clock).ValueOrDie();
+  train::Session session(options_with(progress, sink));
   session.set_step(7);
+  for (int step = 0; step < 1000; ++step) {
+    train::count_step();  // one for each batch
+    session.set_step(8 + step);
+  }
+  EXPECT_EQ(progress.step(), 1007);
+  for (int step = 0; step < 150; ++step) train::count_step();  // its batches come from elsewhere now
+  EXPECT_EQ(progress.step(), 1007 + 51);
+}
+
+TEST(Session, ALoaderThatIsValidatedWithDoesNotCount) {
+  NoReports sink;
+  const SystemClock clock;
+  Progress progress = Progress::create(clock).ValueOrDie();
+  const auto reader = ProgressReader::open(progress.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
+  train::Session session(options_with(progress, sink));
+  for (int step = 0; step < 5; ++step) train::count_step();
+  session.set_step(1);
+  session.set_step(2);
+  EXPECT_EQ(progress.step(), 5);
   train::count_step();
-  EXPECT_EQ(progress.step(), 7);
+  EXPECT_EQ(progress.step(), 6);
+  EXPECT_EQ(reader.read(clock.monotonic()).marks, 0) << "the evaluations of such a loop may take as long as they like";
 }
 
 TEST(Session, JoinsLoopsOfModelsThatItKnows) {

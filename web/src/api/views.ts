@@ -224,6 +224,7 @@ export interface RunConfiguration {
   opened: number;
   /** Empty where nobody knows. */
   options: { [name: string]: unknown };
+  train_loop_config: { [name: string]: unknown };
 }
 
 /** Values of one metric, reduced to as many points as were asked for. */

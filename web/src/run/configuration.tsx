@@ -24,15 +24,16 @@ export function Configuration({ id, run }: { id: string; run: RunView }) {
   const { data, problem, reload } = useResource(`${id} ${attempts}`, () => fetchConfiguration(id));
   if (problem) return <ProblemNotice problem={problem} onRetry={reload} />;
   if (!data) return <Loading />;
-  const rows = rowsOf(data.options);
-  if (rows.length === 0) return <Empty title="The configuration of this run is not known: its folder is gone" />;
+  const whole = { train_loop_config: data.train_loop_config, ...data.options };
+  const rows = rowsOf(whole);
+  if (Object.keys(data.options).length === 0) return <Empty title="The configuration of this run is not known: its folder is gone" />;
   return (
     <>
       <div class="toolbar">
         <span class="quiet">
           What its driver opened the run with, <Time time={data.opened} />
         </span>
-        <CopyButton text={JSON.stringify(data.options, null, 2)} what="the configuration as JSON" />
+        <CopyButton text={JSON.stringify(whole, null, 2)} what="the configuration as JSON" />
       </div>
       <div class="scrolls" tabIndex={0} role="group" aria-label="Configuration">
         <table class="configuration">

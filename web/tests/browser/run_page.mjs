@@ -62,6 +62,7 @@ test("the sections have what is known of the run", () =>
     await page.getByText("training from the checkpoint of report").waitFor();
     await section("Configuration").click();
     await page.getByText("max_failures").waitFor();
+    await page.getByRole("row", { name: /^train_loop_config.learning_rate/ }).waitFor();
     await page.reload(); // a deep link
     await page.getByText("max_failures").waitFor();
   }));

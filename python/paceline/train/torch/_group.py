@@ -46,16 +46,17 @@ def _joined_over(store, torch_config):
 
 @contextlib.contextmanager
 def _steps_counted():
-    """Steps of the optimizer that stepped first count as the loop's, where no loader counts: of several, as in a GAN, each
-    steps once for a batch."""
-    first = None
+    """Steps of optimizers count as the loop's, where no loader counts: of several, as in a GAN, a step is over when one
+    steps again."""
+    stepped = weakref.WeakSet()
 
     def on_step(optimizer, *_):
-        nonlocal first
-        if first is None or first() is None:
-            first = weakref.ref(optimizer)
-        if first() is optimizer:
+        if torch.compiler.is_compiling():  # a compiled step has no Python in it
+            return
+        if not stepped or optimizer in stepped:
+            stepped.clear()
             native.count_step()
+        stepped.add(optimizer)
 
     handle = register_optimizer_step_post_hook(on_step)
     try:

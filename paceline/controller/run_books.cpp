@@ -31,11 +31,24 @@ arrow::Result<std::function<arrow::Status(bool looks)>> while_in_place(const std
   };
 }
 
+// Keys of stores, which are in nothing that is written.
+Json without_credentials(const Json& value) {
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    return text.find("://") == text.npos ? value : Json(storage::Location(text).text());
+  }
+  if (!value.is_structured()) return value;
+  Json shown = value;
+  for (Json& part : shown) part = without_credentials(part);
+  return shown;
+}
+
 // For readers of the journal: what a person writes, not data.
 Json kept_config(const Json& config) {
   constexpr size_t kMostBytes = size_t{64} << 10;
   const size_t bytes = encode_json(config).size();
-  if (!config.is_object() || bytes <= kMostBytes) return config.is_object() ? config : Json::object();
+  if (!config.is_object()) return Json::object();
+  if (bytes <= kMostBytes) return without_credentials(config);
   return {{"not kept", std::to_string(bytes) + " bytes, more than " + std::to_string(kMostBytes)}};
 }
 

@@ -61,10 +61,10 @@ test("the sections have what is known of the run", () =>
     await section("Controller log").click();
     await page.getByText("training from the checkpoint of report").waitFor();
     await section("Configuration").click();
-    await page.getByText("max_failures").waitFor();
+    await page.getByText("max_failures", { exact: true }).waitFor();
     await page.getByRole("row", { name: /^train_loop_config.learning_rate/ }).waitFor();
     await page.reload(); // a deep link
-    await page.getByText("max_failures").waitFor();
+    await page.getByText("max_failures", { exact: true }).waitFor();
   }));
 
 test("actions of a run that is over are disabled, with the reason", () =>

@@ -17,7 +17,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "benchmarks/simulated_agent.h"
+#include "benchmarks/simulated_ranks.h"
 #include "paceline/agent/guardian.h"
 #include "paceline/controller/controller.h"
 #include "paceline/controller/launcher/agents.h"
@@ -93,18 +93,9 @@ int64_t resident_bytes() {
 }
 
 controller::RunRequest request_in(const std::string& folder) {
-  controller::RunRequest request{.run_folder = folder + "/run",
-                                 .location = folder + "/run",
-                                 .run_store = folder + "/runs.sqlite",
-                                 .directory = folder,
-                                 .train_loop = "simulated",
-                                 .start = {.program = {"/bin/true"}}};
-  request.run_config.name = "agents_1000";
-  request.run_config.quiet = true;
-  request.run_config.log_level = "ERROR";
+  auto request = benchmarks::simulated_request(folder + "/run", folder + "/runs.sqlite", kAgents);
   request.run_config.failure_config.node_timeout_s = 60;
   request.run_config.failure_config.max_failures = 1;
-  request.scaling_config.num_workers = kAgents;
   request.scaling_config.placement_strategy = "SPREAD";
   return request;
 }

@@ -18,7 +18,9 @@ if(CCACHE)
 endif()
 find_program(MOLD mold)
 if(MOLD)
-  add_link_options(-fuse-ld=mold)
+  # mold 1.10 may end the text some bytes before a page's end and begin RELRO there, in a page that is not mapped: then the
+  # program does not start ("cannot apply additional memory protection after relocation"). Not if segments begin with pages.
+  add_link_options(-fuse-ld=mold -Wl,-z,separate-loadable-segments)
 endif()
 
 # -fPIC for programs too: otherwise they could not share the libraries' precompiled headers.

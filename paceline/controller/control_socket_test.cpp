@@ -144,31 +144,35 @@ TEST_F(ControlSocketTest, ADriversNewsAreNotDifferencesToItsAnswers) {
       (from.request.type == rpc::WatchRun::kType ? wish : question) = std::move(from);
     }
   }
+  const auto wait_for_changes = [&](int count) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return changes == count; });
+  };
   const auto answer = [&](const Json& told, bool is_partial = false) {
     rpc::Envelope reply = rpc::pack(rpc::StatusReply{.status = told, .is_partial = is_partial});
     reply.reply_to = question.request.request;
     ASSERT_TRUE(question.client->send(std::move(reply)).ok());
   };
-  // Gives the status afterwards.
   const auto tell = [&](const Json& set, const std::vector<std::string>& removed = {}) {
-    std::unique_lock lock(mutex);
-    const int before = changes;
     rpc::Envelope news = rpc::pack(rpc::RunChanged{.set = set, .removed = removed});
     news.reply_to = wish.request.request;
-    EXPECT_TRUE(wish.client->send(std::move(news)).ok());
-    changed.wait(lock, [&] { return changes > before; });
-    lock.unlock();
-    return status();
+    ASSERT_TRUE(wish.client->send(std::move(news)).ok());
   };
   const Json busy{{"waits_for", {"ranks wait for callback Early::after_report, for 1 s"}}};
   answer(busy, /*is_partial=*/true);
   EXPECT_EQ(first.get(), busy);
   answer({{"state", "running"}, {"phase", "data"}, {"left", true}});
-  answer(busy, /*is_partial=*/true);  // it has answered meanwhile
-  EXPECT_EQ(tell({{"state", "running"}, {"phase", "data"}, {"loss", 3}}),
-            Json({{"state", "running"}, {"phase", "data"}, {"loss", 3}}));
-  EXPECT_EQ(tell({{"loss", 2}}), Json({{"state", "running"}, {"phase", "data"}, {"loss", 2}}));
-  EXPECT_EQ(tell({{"phase", "training"}}, {"loss"}), Json({{"state", "running"}, {"phase", "training"}}));
+  wait_for_changes(2);
+  answer(busy, /*is_partial=*/true);  // it has answered meanwhile: no change
+  tell({{"state", "running"}, {"phase", "data"}, {"loss", 3}});
+  wait_for_changes(3);
+  EXPECT_EQ(status(), Json({{"state", "running"}, {"phase", "data"}, {"loss", 3}}));
+  tell({{"loss", 2}});
+  wait_for_changes(4);
+  EXPECT_EQ(status(), Json({{"state", "running"}, {"phase", "data"}, {"loss", 2}}));
+  tell({{"phase", "training"}}, {"loss"});
+  wait_for_changes(5);
+  EXPECT_EQ(status(), Json({{"state", "running"}, {"phase", "training"}}));
 }
 
 TEST_F(ControlSocketTest, TheSocketOfADriverInACallbackSaysSoAgainAndAgain) {

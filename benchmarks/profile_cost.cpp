@@ -63,8 +63,9 @@ std::vector<Window> ask(const Arguments& arguments, const std::string& kind) {
   for (int64_t i = 0; i < arguments.iterations; ++i) {
     std::this_thread::sleep_for(std::chrono::seconds(kSeconds));
     Window window{.begin_ns = now_ns()};
-    const auto taken =
-        paceline::run::request_profile(folder, /*rank=*/-1, kSeconds, "the benchmark", kind).ValueOrDie();
+    const auto taken = paceline::run::request_profile(
+                           folder, {.seconds = static_cast<double>(kSeconds), .who = "the benchmark", .kind = kind})
+                           .ValueOrDie();
     window.end_ns = now_ns();
     if (taken.folder.empty()) throw std::runtime_error("nothing was seen: " + taken.problem);
     windows.push_back(window);

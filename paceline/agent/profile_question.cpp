@@ -35,7 +35,8 @@ void ProfileQuestion::start(const std::set<WorkerId>& to_ask) {
   due_ = to_ask;
   for (const WorkerId worker : to_ask) {
     host_.send_to_worker(
-        worker, rpc::pack(rpc::Sample{.seconds = wanted_.seconds, .rate = wanted_.rate, .kind = wanted_.kind}));
+        worker, rpc::pack(rpc::Sample{
+                    .seconds = wanted_.seconds, .rate = wanted_.rate, .kind = wanted_.kind, .steps = wanted_.steps}));
   }
   if (due_.empty()) return finish();
   const auto own = std::chrono::seconds(static_cast<int>(std::ceil(wanted_.seconds))) + kOwnPatience;

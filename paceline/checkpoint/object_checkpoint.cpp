@@ -190,10 +190,16 @@ bool has_files(const Manifest& manifest, const std::map<std::string, int64_t>& s
   });
 }
 
-arrow::Status verify_objects(const storage::Storage& checkpoint, const Manifest& manifest) {
+arrow::Status verification_given_up(const std::string& checkpoint) {
+  return arrow::Status::Cancelled("checkpoint ", checkpoint, " is not verified to its end: nobody waits for it");
+}
+
+arrow::Status verify_objects(const storage::Storage& checkpoint, const Manifest& manifest,
+                             const std::stop_token& given_up) {
   ARROW_RETURN_NOT_OK(check_object_sizes(checkpoint, manifest));
   const std::vector<std::pair<std::string, FileEntry>> files(manifest.files.begin(), manifest.files.end());
   return storage::for_each_in_parallel(files.size(), [&](size_t index) -> arrow::Status {
+    if (given_up.stop_requested()) return verification_given_up(shown(checkpoint, ""));
     const auto& [name, wanted] = files[index];
     ARROW_ASSIGN_OR_RAISE(const auto file, checkpoint.open(name));
     const auto nothing = [](std::span<const std::byte>) { return arrow::Status::OK(); };

@@ -11,6 +11,7 @@
 #include <arrow/result.h>
 
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -49,8 +50,12 @@ arrow::Result<FoundManifest> find_object_manifest(const storage::Storage& storag
 arrow::Status check_object_sizes(const storage::Storage& checkpoint, const Manifest& manifest);
 /// Whether all the manifest's files are among these, with their sizes.
 bool has_files(const Manifest& manifest, const std::map<std::string, int64_t>& sizes);
-/// Reads every file and compares its checksum.
-arrow::Status verify_objects(const storage::Storage& checkpoint, const Manifest& manifest);
+/// Reads every file and compares its checksum. Cancelled, behind the files that are being read, when `given_up` says
+/// so.
+arrow::Status verify_objects(const storage::Storage& checkpoint, const Manifest& manifest,
+                             const std::stop_token& given_up = {});
+/// What verify() says then.
+arrow::Status verification_given_up(const std::string& checkpoint);
 
 /// Downloads a checkpoint, or any folder of files, to the local `folder`, which is empty or not there: whole, or not at
 /// all (a folder beside it that is renamed). Files that a manifest names are compared with it on the way.

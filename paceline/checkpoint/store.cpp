@@ -492,14 +492,15 @@ arrow::Status check_sizes(const storage::Location& checkpoint_path, const Manife
   return arrow::Status::OK();
 }
 
-arrow::Status verify(const storage::Location& checkpoint_path) {
+arrow::Status verify(const storage::Location& checkpoint_path, const std::stop_token& given_up) {
   ARROW_ASSIGN_OR_RAISE(const Manifest manifest, read_manifest(checkpoint_path));
   if (checkpoint_path.is_uri()) {
     ARROW_ASSIGN_OR_RAISE(const auto folder, storage::open_storage(checkpoint_path));
-    return verify_objects(*folder, manifest);
+    return verify_objects(*folder, manifest, given_up);
   }
   ARROW_RETURN_NOT_OK(check_sizes(checkpoint_path, manifest));
   for (const auto& [name, wanted] : manifest.files) {
+    if (given_up.stop_requested()) return verification_given_up(checkpoint_path.text());
     const std::string path = checkpoint_path + "/" + name;
     ARROW_ASSIGN_OR_RAISE(const auto got, storage::checksum_of_file(path));
     if (got.checksum == wanted.checksum) continue;

@@ -38,11 +38,23 @@ class CallbackThreads {
   }
 
   // One that runs may wait for another's end: they begin as long as there are any.
-  bool stop_user(std::chrono::milliseconds most) {
+  bool stop_user(std::chrono::milliseconds most, WithoutLock without_lock) {
     std::unique_lock lock(mutex_);
     const bool are_over = idle_of_user_.wait_for(lock, most, [this] { return user_callbacks_ == 0; });
+    without_lock_ = std::move(without_lock);
     is_stopped_ = true;
     return are_over;
+  }
+
+  bool wait_here(const std::function<void()>& wait) {
+    WithoutLock without_lock;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!is_stopped_) return false;
+      without_lock = without_lock_;
+    }
+    without_lock(wait);
+    return true;
   }
 
  private:
@@ -96,6 +108,7 @@ class CallbackThreads {
   size_t user_callbacks_ = 0;  // that wait or run
   std::condition_variable idle_of_user_;
   bool is_stopped_ = false;
+  WithoutLock without_lock_;  // once it is stopped
 };
 
 CallbackThreads& threads() {
@@ -121,8 +134,12 @@ void stay_after_stop() {
   while (is_after_stop) ::pause();
 }
 
-bool stop_callbacks(std::chrono::milliseconds most) {
-  return threads().stop_user(most);
+bool wait_here_after_stop(const std::function<void()>& wait) {
+  return threads().wait_here(wait);
+}
+
+bool stop_callbacks(std::chrono::milliseconds most, WithoutLock without_lock) {
+  return threads().stop_user(most, std::move(without_lock));
 }
 
 }  // namespace paceline::comm

@@ -18,6 +18,9 @@ void call_user_here(std::function<void()> callback);
 /// As call_user_here(), by call_apart().
 void call_user_apart(std::function<void()> callback);
 
+/// After stop_callbacks() calls `wait`, without the interpreter's lock. Whether it has.
+bool wait_here_after_stop(const std::function<void()>& wait);
+
 /// The first callback of such a future. After stop_callbacks() it does not return: those behind it stay as they are,
 /// since their end too would need the interpreter.
 void stay_after_stop();

@@ -107,6 +107,7 @@ Collective collective_of(c10d::OpType type, std::string_view title) {
     case OpType::COALESCED:
       if (title.find("all_gather") != title.npos) return Collective::all_gather;
       if (title.find("reduce_scatter") != title.npos) return Collective::reduce_scatter;
+      if (title.find("allreduce") != title.npos) return Collective::all_reduce;
       return Collective::none;
     default:
       return Collective::none;
@@ -162,12 +163,12 @@ c10::intrusive_ptr<WatchedNccl::WorkNCCL> WatchedNccl::initWork(at::Device& devi
                                                                 const std::vector<at::Tensor>& inputs,
                                                                 const std::vector<at::Tensor>& outputs, bool record) {
   auto work = ProcessGroupNCCL::initWork(device, rank, type, is_message, title, inputs, outputs, record);
-  if (progress_ == nullptr || is_message) return work;
+  if (progress_ == nullptr || is_message || is_capturing()) return work;
   const std::string_view name = title == nullptr ? "" : title;
   std::vector<CollectiveCall> calls;
-  if (name == "nccl:coalesced") {
-    calls = std::exchange(parts_, {});
-  } else if (const Collective collective = collective_of(type, name); collective != Collective::none) {
+  if (record) calls = std::exchange(parts_, {});
+  if (name != "nccl:coalesced") calls.clear();  // parts of what an exception has ended before it was coalesced
+  if (const Collective collective = collective_of(type, name); collective != Collective::none) {
     calls.push_back(whole(collective, inputs, outputs, getSize()));
   }
   if (calls.empty()) return work;
@@ -176,7 +177,7 @@ c10::intrusive_ptr<WatchedNccl::WorkNCCL> WatchedNccl::initWork(at::Device& devi
         [launched = std::make_shared<Launched>(progress_, calls, *work)](c10::ivalue::Future& finished) {
           launched->end(finished.hasError() ? c10::IValue() : finished.value());
         });
-  } else if (!is_capturing()) {
+  } else {
     parts_.insert(parts_.end(), calls.begin(), calls.end());
   }
   return work;

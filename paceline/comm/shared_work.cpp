@@ -99,6 +99,7 @@ class SharedWork final : public c10d::Work {
   void abort() override { group_->abort(); }
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    if (!has_future()) wait_here_after_stop([this] { wait_for_end(); });
     c10::intrusive_ptr<c10::ivalue::Future> future;
     bool is_over = false;
     {
@@ -168,6 +169,18 @@ class SharedWork final : public c10d::Work {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       if (!group_->wait_for(operation, std::max(left, std::chrono::milliseconds(0))))
         throw_not_over(state_->of, timeout);
+    }
+  }
+
+  bool has_future() const {
+    const std::lock_guard lock(state_->mutex);
+    return state_->future != nullptr;
+  }
+
+  void wait_for_end() noexcept {
+    try {
+      wait(kNoTimeout);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the future has it
     }
   }
 

@@ -11,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "paceline/comm/agreed_keys_internal.h"
 #include "paceline/comm/torch_distributed_internal.h"
 
 namespace paceline::comm {
@@ -84,43 +85,18 @@ class Roll {
   const int64_t size_;
 };
 
-// Keys that no earlier group has left: torch gives a group of the same ranks, made after that was destroyed, the same
-// name, and so the same prefix. Ranks make such groups in the same order, and one that failed is made again.
-class OwnKeys {
- public:
-  OwnKeys(c10::intrusive_ptr<c10d::Store> store, int64_t rank)
-      : given_(std::move(store)), count_("paceline_made/" + std::to_string(rank)), number_(given_->add(count_, 1)) {}
-  ~OwnKeys() {
-    try {
-      if (!is_made_) given_->add(count_, -1);
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without a store nobody makes it again
-    }
-  }
-  OwnKeys(const OwnKeys&) = delete;
-  OwnKeys& operator=(const OwnKeys&) = delete;
-
-  c10::intrusive_ptr<c10d::Store> store() const {
-    if (number_ == 1) return given_;
-    return c10::make_intrusive<c10d::PrefixStore>("paceline_made_" + std::to_string(number_), given_);
-  }
-  void note_made() { is_made_ = true; }
-
- private:
-  const c10::intrusive_ptr<c10d::Store> given_;
-  const std::string count_;
-  const int64_t number_;
-  bool is_made_ = false;
-};
-
 // A group of all ranks that is made anew counts from 1. torch makes its backends, one for each kind of device, with
-// prefixes of one store.
-void forget_groups_of_others(Progress& progress, const c10::intrusive_ptr<c10d::Store>& store) {
-  static c10::weak_intrusive_ptr<c10d::Store> last{c10::intrusive_ptr<c10d::Store>()};
+// prefixes of one store, and ends them together. A weak c10 pointer would keep the store, and its port.
+void forget_groups_of_others(Progress& progress, const c10::intrusive_ptr<c10d::Store>& store,
+                             const std::shared_ptr<BackendLife>& life) {
+  static std::weak_ptr<BackendLife> last;
+  static const c10d::Store* store_of_last = nullptr;
   const auto prefixed = c10::dynamic_intrusive_pointer_cast<c10d::PrefixStore>(store);
   const auto whole = prefixed ? prefixed->getUnderlyingStore() : store;
   const std::lock_guard lock(made_mutex);
-  if (last.lock() != whole) progress.forget_groups();
-  last = c10::weak_intrusive_ptr<c10d::Store>(whole);
+  if (last.expired() || store_of_last != whole.get()) progress.forget_groups();
+  last = life;
+  store_of_last = whole.get();
 }
 
 }  // namespace
@@ -128,18 +104,17 @@ void forget_groups_of_others(Progress& progress, const c10::intrusive_ptr<c10d::
 c10::intrusive_ptr<c10d::Backend> make_counted(const Backend& backend, const c10::intrusive_ptr<c10d::Store>& given,
                                                const BackendOptions& options,
                                                const c10::intrusive_ptr<c10d::Backend::Options>& of_backend) {
-  OwnKeys keys(given, options.rank);
-  const c10::intrusive_ptr<c10d::Store> store = keys.store();
+  const c10::intrusive_ptr<c10d::Store> store = agree_on_keys(given, options.rank, options.world_size, options.timeout);
+  const auto life = std::make_shared<BackendLife>();
   std::shared_ptr<GroupProgress> progress;
   std::optional<Roll> roll;
   if (options.progress != nullptr && options.is_of_all) {
-    forget_groups_of_others(*options.progress, given);
+    forget_groups_of_others(*options.progress, given, life);
     progress = options.progress->add_group();
   } else if (options.progress != nullptr) {
     progress = options.progress->add_group_of_some();
     roll.emplace(store, options);
   }
-  const auto life = std::make_shared<BackendLife>();
   const ConnectedBackend connected = backend.connect(store, {.rank = options.rank,
                                                              .world_size = options.world_size,
                                                              .timeout = options.timeout,
@@ -150,7 +125,6 @@ c10::intrusive_ptr<c10d::Backend> make_counted(const Backend& backend, const c10
                                                              .thrown_as = ThrownAs::torch_error,
                                                              .options = of_backend,
                                                              .life = life});
-  keys.note_made();
   if (roll) roll->tell(*progress);
   life->begin(connected.handle.get());
   const std::lock_guard lock(made_mutex);

@@ -8,6 +8,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,14 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c1
 c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store,
                                                      const BackendOptions& options);
 
+/// Calls what it is given, without a lock that the calling thread may have: the interpreter's.
+using WithoutLock = std::function<void(const std::function<void()>&)>;
+
 /// Before the interpreter ends: waits, `most` at most, until no callbacks of futures run any more that other threads
-/// call, and lets none begin; what they hold stays. Futures are completed as before. Whether none runs any more.
-bool stop_callbacks(std::chrono::milliseconds most);
+/// call, and lets none begin; what they hold stays. Futures are completed as before: who asks for that of a collective
+/// from then on waits for it there, `without_lock`, so that its callbacks run in that thread. Whether none runs any
+/// more.
+bool stop_callbacks(std::chrono::milliseconds most, WithoutLock without_lock);
 
 /// Makes the waiting collectives of all that these have made fail, and those that follow; also of the groups that c10d
 /// has split off from them.

@@ -33,7 +33,7 @@ namespace {
 // Before the next try when this process has as many open files as it may have.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 // Until a question is answered here if the controller's thread is in the user's code.
-constexpr std::chrono::seconds kOwnAnswer{1};
+constexpr std::chrono::milliseconds kOwnAnswer{static_cast<int>(rpc::kOwnAnswer * 1000)};
 constexpr int kIdleLooks = 3;
 
 arrow::Result<Descriptor> listen_at(const std::string& path) {

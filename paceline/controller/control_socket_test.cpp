@@ -121,6 +121,37 @@ TEST_F(ControlSocketTest, ADriverThatIsStoppedIsWaitedForOnce) {
   EXPECT_EQ(watch->status(run_.path(), patience).ValueOrDie()["state"], "running");
 }
 
+TEST_F(ControlSocketTest, WhatADriverHasToldHoldsWhileItMayStillAnswer) {
+  Inbox inbox;
+  const auto socket = open_control_socket(run_.path(), inbox, occupation_).ValueOrDie();
+  const auto watch = run::StatusWatch::start({});
+  auto first = std::async(std::launch::async, [&] { return watch->status(run_.path(), std::chrono::seconds(50)); });
+  // Whether it has been asked.
+  const auto was_asked = [&](const char* answer) {
+    bool asked = false;
+    for (const Incoming& incoming : inbox.take()) {
+      const auto& from = std::get<FromCommandLine>(incoming);
+      if (from.request.type != rpc::StatusRequest::kType) continue;
+      asked = true;
+      if (answer == nullptr) continue;
+      rpc::Envelope reply = rpc::pack(rpc::StatusReply{{{"state", answer}}});
+      reply.reply_to = from.request.request;
+      EXPECT_TRUE(from.client->send(std::move(reply)).ok());
+    }
+    return asked;
+  };
+  do {
+    inbox.wait(-1, std::nullopt, SystemClock());
+  } while (!was_asked("running"));
+  ASSERT_TRUE(first.get().ok());
+  // It is in a callback from now on: after a moment it is asked, and its socket has not answered for it yet.
+  do {
+    const auto held = watch->status(run_.path(), std::chrono::milliseconds(1));
+    ASSERT_TRUE(held.ok()) << held.status();
+    EXPECT_EQ((*held)["state"], "running");
+  } while (!was_asked(nullptr));
+}
+
 // What a driver answers, what its socket says while it is in a callback, and what it tells by itself come crosswise.
 TEST_F(ControlSocketTest, ADriversNewsAreNotDifferencesToItsAnswers) {
   Inbox inbox;

@@ -10,6 +10,7 @@
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
+#include "paceline/storage/secrets.h"
 #include "paceline/storage/storage_proof.h"
 #include "paceline/track/dashboard_address.h"
 
@@ -31,24 +32,19 @@ arrow::Result<std::function<arrow::Status(bool looks)>> while_in_place(const std
   };
 }
 
-// Keys of stores, which are in nothing that is written.
-Json without_credentials(const Json& value) {
-  if (value.is_string()) {
-    const auto& text = value.get_ref<const std::string&>();
-    return text.find("://") == text.npos ? value : Json(storage::Location(text).text());
-  }
-  if (!value.is_structured()) return value;
-  Json shown = value;
-  for (Json& part : shown) part = without_credentials(part);
-  return shown;
+// For journal and trackers. That of programs is how to start them.
+Json shown_config(const RunRequest& request) {
+  const bool is_shown = request.train_loop_config.is_object() && request.role.name != rpc::kProgramRole.name;
+  return is_shown ? storage::without_secrets(request.train_loop_config) : Json::object();
 }
 
 // For readers of the journal: what a person writes, not data.
-Json kept_config(const Json& config) {
+Json kept_config(const RunRequest& request) {
   constexpr size_t kMostBytes = size_t{64} << 10;
+  const Json config = shown_config(request);
+  if (is_too_deep(config, 1)) return {{"not kept", "nested deeper than " + std::to_string(kDeepestJson - 1)}};
   const size_t bytes = encode_json(config).size();
-  if (!config.is_object()) return Json::object();
-  if (bytes <= kMostBytes) return without_credentials(config);
+  if (bytes <= kMostBytes) return config;
   return {{"not kept", std::to_string(bytes) + " bytes, more than " + std::to_string(kMostBytes)}};
 }
 
@@ -115,7 +111,7 @@ arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost, t
   note_earlier();
   tell_page();
   const track::TrackedRun tracked{
-      .name = request_.run_config.name.value_or(""), .folder = folder, .train_loop_config = request_.train_loop_config};
+      .name = request_.run_config.name.value_or(""), .folder = folder, .train_loop_config = shown_config(request_)};
   trackers_.emplace(request_.run_config.trackers, tracked, report_queue_->history().flushed_bytes(), *log_);
   indexer_.emplace(folder, request_.run_store, [this](const std::string& text) { log_->warning(text); });
   return arrow::Status::OK();
@@ -144,7 +140,7 @@ arrow::Status RunBooks::survey(const track::HistoryEnd& history) {
              .name = request_.run_config.name.value_or(""),
              .host = host_name(),
              .pid = ::getpid(),
-             .train_loop_config = kept_config(request_.train_loop_config),
+             .train_loop_config = kept_config(request_),
              .last_seen = state_.since};
   ARROW_ASSIGN_OR_RAISE(const auto published, store_->list());
   for (const PublishedCheckpoint& one : published) {

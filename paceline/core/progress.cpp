@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-constexpr uint32_t kProgressVersion = 10;
+constexpr uint32_t kProgressVersion = 11;
 // Steps over which a step's time is averaged.
 constexpr int64_t kAveragedSteps = 20;
 constexpr auto kRelaxed = std::memory_order_relaxed;
@@ -69,8 +69,11 @@ Duration time_in_step(const ProgressWord& word, Phase phase, Duration now) {
   const Duration start{word.step_start_ns.load(kRelaxed)};
   if (start == Duration::zero() || phase == Phase::ended) return Duration::zero();
   Duration waited{word.step_wait_ns.load(kRelaxed)};
-  if (word.under_way.load(kRelaxed) > 0)
+  if (word.under_way.load(kRelaxed) > 0) {
     waited += now - std::max(start, Duration{word.collective_start_ns.load(kRelaxed)});
+  } else if (word.launched.load(kRelaxed) > 0) {  // whoever shows no progress meanwhile waits for the device
+    waited += now - std::max(start, Duration{word.sign_ns.load(kRelaxed)});
+  }
   return std::max(Duration::zero(), now - start - waited);
 }
 
@@ -105,7 +108,8 @@ void Progress::note_sign(int64_t now) {
   ProgressWord& word = this->word();
   const int64_t pause = now - word.sign_ns.exchange(now, kRelaxed);
   // What goes before the first step (loading, warming up) says nothing about the pauses between steps.
-  if (word.marks.load(kRelaxed) > 0 && pause > word.longest_pause_ns.load(kRelaxed)) {
+  const bool has_begun = word.marks.load(kRelaxed) > 0 || word.step.load(kRelaxed) > 0;
+  if (has_begun && pause > word.longest_pause_ns.load(kRelaxed)) {
     word.longest_pause_ns.store(pause, kRelaxed);
   }
 }
@@ -123,7 +127,10 @@ void Progress::set_step(int64_t step, bool is_mark) {
   const int64_t now = note_sign();
   const int64_t before = word.step.exchange(step, kRelaxed);
   if (step <= before) return;
-  if (is_mark) word.marks.fetch_add(1, kRelaxed);
+  if (is_mark) {
+    std::atomic_ref(step_marks_).fetch_add(1, kRelaxed);
+    word.marks.fetch_add(1, kRelaxed);
+  }
   const int64_t start = word.step_start_ns.exchange(now, kRelaxed);
   const int64_t waited = word.step_wait_ns.exchange(0, kRelaxed);
   // The first step is not timed: it includes what is done once.
@@ -132,6 +139,10 @@ void Progress::set_step(int64_t step, bool is_mark) {
   const int64_t timed = word.steps_timed.fetch_add(1, kRelaxed) + 1;
   const int64_t average = word.step_ns.load(kRelaxed);
   word.step_ns.store(average + (time - average) / std::min(timed, kAveragedSteps), kRelaxed);
+}
+
+void Progress::withdraw_step_marks() {
+  word().marks.fetch_sub(std::atomic_ref(step_marks_).exchange(0, kRelaxed), kRelaxed);
 }
 
 void Progress::note_report() {
@@ -249,7 +260,10 @@ CollectiveHandle GroupProgress::note_call(CollectiveCall call, Wait wait) {
     word_->recent[static_cast<size_t>(number) % GroupWord::kRecent].store(call.collective, kRelaxed);
   }
   if (wait == Wait::at_once) word.under_way.fetch_add(raise_begun(number), kRelaxed);
-  if (wait == Wait::on_a_device) raise_begun(number);
+  if (wait == Wait::on_a_device) {
+    raise_begun(number);
+    word.launched.fetch_add(1, kRelaxed);
+  }
   return {.position = position, .number = number};
 }
 
@@ -281,8 +295,10 @@ void GroupProgress::end_collective(CollectiveHandle handle, bool has_failed) {
 }
 
 void GroupProgress::end_launched(CollectiveHandle handle, std::optional<Duration> carried_out, bool has_failed) {
-  CollectiveLedger& ledger = progress_->word().ledger;
+  ProgressWord& word = progress_->word();
+  CollectiveLedger& ledger = word.ledger;
   const int64_t now = progress_->note_sign();
+  word.launched.fetch_sub(1, kRelaxed);
   if (carried_out && !has_failed) {
     ledger.end_carried_out(handle.position, now - carried_out->count(), now);
   } else {

@@ -91,13 +91,14 @@ struct ProgressWord {
   std::atomic<int64_t> waited_ns;                      // in collectives, in phases that say otherwise
   std::atomic<int64_t> sign_ns;                        // the last sign of progress
   std::atomic<int64_t> marks;                          // steps and reports
-  std::atomic<int64_t> longest_pause_ns;               // between two signs of progress, since the first mark
+  std::atomic<int64_t> longest_pause_ns;               // between two signs of progress, since the first step or mark
   std::atomic<int64_t> step_start_ns;
   std::atomic<int64_t> step_wait_ns;  // in this step
   std::atomic<int64_t> steps_timed;
   std::atomic<int64_t> step_ns;              // recent average
   std::atomic<int64_t> under_way;            // collectives
   std::atomic<int64_t> collective_start_ns;  // of the last that has begun
+  std::atomic<int64_t> launched;             // collectives that a device is to end
   std::atomic<bool> cut_off;                 // the process ends itself: its channel to the agent is gone
   std::array<GroupWord, kGroups> groups;
   GroupMembersTable members;
@@ -148,6 +149,8 @@ class Progress {
   /// `is_mark`: a rank that stands still after it is held for hung; not where that may be anything else, such as an
   /// evaluation that shows no steps.
   void set_step(int64_t step, bool is_mark = true);
+  /// The steps so far were no marks.
+  void withdraw_step_marks();
   void note_report();
   /// The process is about to end itself, because its channel to the agent is gone.
   void note_cut_off();
@@ -179,6 +182,7 @@ class Progress {
   const Clock* clock_;
   alignas(std::atomic_ref<Collective>::required_alignment) Collective shown_as_ = Collective::none;
   int64_t groups_ = 0;
+  alignas(std::atomic_ref<int64_t>::required_alignment) int64_t step_marks_ = 0;
 };
 
 /// Where one group counts: the n-th collectives of all ranks belong together. They are carried out, and end, in the

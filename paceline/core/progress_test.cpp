@@ -405,6 +405,37 @@ TEST_F(ProgressTest, AScopeThatAnExceptionLeavesHasFailed) {
   }
 }
 
+TEST_F(ProgressTest, WhoWaitsForADeviceIsNotInItsStepMeanwhile) {
+  const auto group = progress_.add_group();
+  clock_.advance(seconds(1));
+  progress_.set_step(1);
+  clock_.advance(seconds(2));
+  const auto handle = group->launch_collective({Collective::all_reduce});
+  clock_.advance(seconds(30));
+  EXPECT_EQ(read().in_step, seconds(2));
+  group->end_launched(handle, seconds(30));
+  clock_.advance(seconds(5));
+  EXPECT_EQ(read().in_step, seconds(37)) << "it may have computed beside it: nobody knows afterwards";
+}
+
+TEST_F(ProgressTest, StepsThatAreNoMarksTellOfPauses) {
+  progress_.set_step(1, /*is_mark=*/false);
+  clock_.advance(seconds(7));
+  progress_.set_step(2, /*is_mark=*/false);
+  EXPECT_EQ(read().longest_pause, seconds(7));
+  EXPECT_EQ(read().marks, 0);
+}
+
+TEST_F(ProgressTest, OnlyMarksOfStepsAreWithdrawn) {
+  progress_.set_step(1);
+  progress_.set_step(2);
+  progress_.note_report();
+  progress_.withdraw_step_marks();
+  EXPECT_EQ(read().marks, 1);
+  progress_.set_step(3);
+  EXPECT_EQ(read().marks, 2);
+}
+
 TEST(Progress, OutlivesTheWriter) {
   const ManualClock clock;
   auto progress = Progress::create(clock).ValueOrDie();
@@ -424,7 +455,7 @@ TEST(Progress, RefusesMemoryThatIsNoProgressWord) {
   auto zeroes = SharedMemory::create("zeroes", sizeof(ProgressWord)).ValueOrDie();
   const auto other_version = ProgressReader::open(zeroes.descriptor().duplicate().ValueOrDie());
   EXPECT_TRUE(other_version.status().IsInvalid());
-  EXPECT_NE(other_version.status().message().find("wanted 10, got 0"), std::string::npos);
+  EXPECT_NE(other_version.status().message().find("wanted 11, got 0"), std::string::npos);
   auto small = SharedMemory::create("small", 4).ValueOrDie();
   EXPECT_TRUE(ProgressReader::open(small.descriptor().duplicate().ValueOrDie()).status().IsInvalid());
 }

@@ -118,7 +118,8 @@ PACELINE_RECORD(ProfilesAnswer, PACELINE_PROFILES_ANSWER_FIELDS);
   FIELD(std::string, action, "")             /* "stop", "stacks", "profile", "checkpoint_now" */        \
   FIELD(int64_t, rank, -1)                   /* of "stacks", "profile": one rank; -1: all */            \
   FIELD(std::string, kind, rpc::kCpuProfile) /* of "profile": "cpu", "off_cpu", "memory", "timeline" */ \
-  FIELD(int64_t, seconds, 5)                 /* of "profile": sample so long, from 1 to 60 */
+  FIELD(int64_t, seconds, 5)                 /* of "profile": sample so long, from 1 to 60 */           \
+  FIELD(int64_t, steps, 0) /* of a "timeline": until so many have ended, within `seconds`; 0: for `seconds` */
 PACELINE_RECORD(ActionRequest, PACELINE_ACTION_REQUEST_FIELDS);
 
 using AllStacks = std::vector<stacks::WorkerStacks>;

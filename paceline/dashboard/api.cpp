@@ -54,8 +54,28 @@ arrow::Status check(const ActionRequest& request) {
     return arrow::Status::Invalid("seconds is ", request.seconds, "; wanted a whole number from 1 to ",
                                   kLongestProfile);
   }
+  const bool has_steps = rpc::find_profile_kind(request.kind)->is_timeline;
+  if (request.steps < 0 || (request.steps > 0 && !has_steps)) {
+    return arrow::Status::Invalid("steps is ", request.steps, "; wanted ",
+                                  has_steps ? "a number of steps, or 0 to go by the time"
+                                            : "none: of the kinds of profiles only a timeline counts steps");
+  }
   return arrow::Status::OK();
 }
+
+// One of those that do the same at once.
+class Turn {
+ public:
+  explicit Turn(std::atomic<int>& count) : count_(count), others_(count.fetch_add(1)) {}
+  ~Turn() { --count_; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  int others() const { return others_; }
+
+ private:
+  std::atomic<int>& count_;
+  const int others_;
+};
 
 std::string user_name() {
   passwd entry{}, *found = nullptr;
@@ -257,6 +277,17 @@ arrow::Result<Response> Api::checkpoints(const Call& call) {
   return json_response(CheckpointsAnswer{.checkpoints = std::move(checkpoints)});
 }
 
+arrow::Result<Response> Api::verification(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
+  const Turn turn(verifications_);
+  if (turn.others() >= kMostVerifications) {
+    return problem(429, "another checkpoint is being verified", "ask again in a moment");
+  }
+  ARROW_ASSIGN_OR_RAISE(const auto verified,
+                        views::verify_checkpoint(run::run_location(folder), call.part("name"), given_up_.get_token()));
+  return json_response(verified);
+}
+
 arrow::Result<Response> Api::collectives(const Call& call) {
   ARROW_ASSIGN_OR_RAISE(const track::RunRow run, row_of(call.part("id")));
   ARROW_ASSIGN_OR_RAISE(const views::CollectivesSummary summary, views::shown_collectives(run));
@@ -320,8 +351,12 @@ arrow::Result<ActionAnswer> Api::carry_out(const ActionRequest& request, const t
   } else if (request.action == kStacks) {
     ARROW_ASSIGN_OR_RAISE(answer.workers, views::stacks_of_run(run, request.rank));
   } else {
-    ARROW_ASSIGN_OR_RAISE(answer.profile, views::take_profile(run, request.rank, request.seconds, asker, request.kind,
-                                                              given_up_.get_token()));
+    const rpc::RunProfileRequest wanted{.rank = request.rank,
+                                        .seconds = static_cast<double>(request.seconds),
+                                        .who = asker,
+                                        .kind = request.kind,
+                                        .steps = request.steps};
+    ARROW_ASSIGN_OR_RAISE(answer.profile, views::take_profile(run, wanted, given_up_.get_token()));
   }
   return answer;
 }
@@ -335,14 +370,9 @@ arrow::Result<Response> Api::act(const Call& call) {
     return problem(403, "this dashboard changes nothing", "start `paceline dashboard` without --read-only");
   }
   ARROW_RETURN_NOT_OK(check(request));
-  struct Turn {
-    std::atomic<int>& count;
-    int others = count.fetch_add(1);
-    ~Turn() { --count; }
-  };
   const bool is_profile = request.action == kProfile;
-  const Turn turn{is_profile ? profiles_ : actions_};
-  if (turn.others >= (is_profile ? kMostProfiles : kMostActions)) {
+  const Turn turn(is_profile ? profiles_ : actions_);
+  if (turn.others() >= (is_profile ? kMostProfiles : kMostActions)) {
     return problem(429, is_profile ? "other profiles are being taken" : "other actions are being carried out",
                    "ask again in a moment");
   }

@@ -50,6 +50,7 @@ class Api {
   arrow::Result<Response> log(const Call& call);
   arrow::Result<Response> events(const Call& call);
   arrow::Result<Response> checkpoints(const Call& call);
+  arrow::Result<Response> verification(const Call& call);
   arrow::Result<Response> collectives(const Call& call);
   arrow::Result<Response> timeline(const Call& call);
   arrow::Result<Response> hangs(const Call& call);
@@ -62,7 +63,7 @@ class Api {
   arrow::Result<Response> description(const Call& call);
   arrow::Result<Response> prometheus(const Call& call);
 
-  /// Nobody waits for profiles any more that are being taken; runs keep them all the same.
+  /// Nobody waits any more for profiles that are being taken, which runs keep all the same, nor for verifications.
   void give_up() { given_up_.request_stop(); }
 
   /// The value of a topic of the stream: "runs" is the last hundred by their ids, "run:ID" as show_run() has it. Of a
@@ -77,6 +78,8 @@ class Api {
   /// does not keep others from stopping a run.
   static constexpr int kMostActions = 2;
   static constexpr int kMostProfiles = 2;
+  /// Each reads a disk or a network for as long as its checkpoint is large.
+  static constexpr int kMostVerifications = 1;
 
   arrow::Result<ActionAnswer> carry_out(const ActionRequest& request, const track::RunRow& run, const std::string& who);
   arrow::Result<track::RunRow> row_of(const std::string& id);
@@ -91,6 +94,7 @@ class Api {
   Options options_;
   std::atomic<int> actions_{0};
   std::atomic<int> profiles_{0};
+  std::atomic<int> verifications_{0};
   std::stop_source given_up_;
   std::unique_ptr<run::StatusWatch> watch_;  // null: drivers are asked each time
 };

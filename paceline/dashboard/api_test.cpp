@@ -6,6 +6,8 @@
 #include <fstream>
 #include <regex>
 
+#include "paceline/checkpoint/stage.h"
+#include "paceline/checkpoint/store.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/dashboard/prometheus.h"
 #include "paceline/dashboard/served_runs_fixture.h"
@@ -138,6 +140,29 @@ TEST_F(ApiTest, ProfilesAreThoseOfTheFolder) {
   EXPECT_EQ(get(profiles)["profiles"].size(), 1u) << "the note is still there";
 }
 
+TEST_F(ApiTest, ACheckpointIsComparedWithItsManifest) {
+  const std::string run = "/api/v1/runs/" + finished("mnist") + "/checkpoints/";
+  std::filesystem::create_directory(folder("user"));
+  std::ofstream(folder("user") + "/model") << "weights";
+  auto stage = checkpoint::Stage::create(folder("mnist"), {.attempt = {1}, .worker = {1}}, 1).ValueOrDie();
+  ASSERT_TRUE(stage.copy_folder(folder("user")).ok());
+  const auto published =
+      checkpoint::Store(folder("mnist")).publish({{0, stage.finish().ValueOrDie()}}, {.report = 9}).ValueOrDie();
+  const std::string verification = run + published.name + "/verification";
+  const Json whole = get(verification);
+  EXPECT_EQ(whole["is_whole"], true) << whole;
+  EXPECT_EQ(whole["bytes"], 7);
+  std::ofstream(published.path + "/model") << "weight$";
+  const Json damaged = get(verification);
+  EXPECT_EQ(damaged["is_whole"], false);
+  EXPECT_THAT(damaged["problem"].get<std::string>(), HasSubstr("/model is damaged"));
+  EXPECT_THAT(get(run + "checkpoint_000077/verification")["problem"].get<std::string>(),
+              HasSubstr("checkpoint_000077"));
+  for (const char* wrong : {"logs", "..", "%2e%2e", "%2e%2e%2fmnist", "journal.jsonl"}) {
+    EXPECT_NE(ask_in_session("GET", run + wrong + "/verification").status, 200) << wrong;
+  }
+}
+
 TEST_F(ApiTest, AProfileOfWhatDoesNotLiveIsRefused) {
   const std::string actions = "/api/v1/runs/" + finished("mnist") + "/actions";
   const Response over = ask_in_session("POST", actions, R"({"action":"profile","rank":0,"seconds":1})");
@@ -149,7 +174,8 @@ TEST_F(ApiTest, AProfileOfWhatDoesNotLiveIsRefused) {
         R"({"action":"profile","seconds":1e9})", R"({"action":"profile","kind":"smell"})",
         R"({"action":"profile","pid":1})", R"({"action":"profile","rank":"0"})", R"({"action":"profile","rank":1.7})",
         R"({"action":"profile","rank":-2})", R"({"action":"profile","rank":18446744073709551615})",
-        R"({"action":"stacks","rank":-7})", R"({"action":"profile","seconds":5.9})"}) {
+        R"({"action":"stacks","rank":-7})", R"({"action":"profile","seconds":5.9})",
+        R"({"action":"profile","steps":3})", R"({"action":"profile","kind":"timeline","steps":-1})"}) {
     EXPECT_EQ(ask_in_session("POST", actions, wrong).status, 400) << wrong;
   }
   run::RecordedRun dead(folder("dead"), "dead");

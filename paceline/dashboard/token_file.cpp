@@ -37,9 +37,12 @@ arrow::Result<bool> make_token(const std::string& path) {
 
 // Nothing where there is no file, or one without anything in it, as an earlier version left it on a full disk.
 arrow::Result<std::optional<std::string>> read_token(const std::string& path, const std::string& what) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait
-  if (!file && errno == ENOENT) return std::nullopt;
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait
   struct stat status{};
+  if (!file && errno == ENOENT) {
+    if (::lstat(path.c_str(), &status) != 0) return std::nullopt;
+    return arrow::Status::Invalid(path, " is a link to a file that is not there, which could hold ", what);
+  }
   if (!file || ::fstat(file.get(), &status) != 0) return errno_status("reading " + path);
   if (!S_ISREG(status.st_mode)) return arrow::Status::Invalid(path, " is no file, which could hold ", what);
   if (status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
@@ -55,7 +58,7 @@ arrow::Result<std::optional<std::string>> read_token(const std::string& path, co
     return std::nullopt;
   }
   std::string_view token(bytes.data(), static_cast<size_t>(count));
-  while (token.ends_with('\n')) token.remove_suffix(1);
+  while (token.ends_with('\n') || token.ends_with('\r')) token.remove_suffix(1);
   if (token.size() < kLeast || token.size() > kMost) {
     return arrow::Status::Invalid(path, " holds no token of ", kLeast, " to ", kMost,
                                   " letters; delete it, and a new one is made");

@@ -33,7 +33,12 @@ TEST(TokenFile, IsMadeOnceForItsUserAlone) {
   EXPECT_EQ(token_in_file(path, "the token for /metrics").ValueOrDie().size(), 32u);
   std::filesystem::remove(path);
   std::filesystem::create_symlink(folder / "elsewhere", path);
-  EXPECT_FALSE(token_in_file(path, "the token for /metrics").ok());
+  EXPECT_THAT(token_in_file(path, "the token for /metrics").status().message(), HasSubstr("is not there"));
+  const std::string elsewhere = folder / "elsewhere";  // as Kubernetes mounts secrets, of an editor for Windows
+  testing::write_file(elsewhere, std::string(32, 'x') + "\r\n");
+  ::chmod(elsewhere.c_str(), 0600);
+  EXPECT_EQ(token_in_file(path, "the token for /metrics").ValueOrDie(), std::string(32, 'x'));
+  std::filesystem::remove(elsewhere);
   std::filesystem::remove(path);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }

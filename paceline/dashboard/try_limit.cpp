@@ -10,7 +10,8 @@ namespace paceline::dashboard {
 std::string counted_as(const std::string& address) {
   std::array<unsigned char, 16> bytes{};
   constexpr size_t kPrefix = 8;
-  if (::inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1) return address;
+  const std::string without_zone = address.substr(0, address.find('%'));  // "fe80::1%eth0"
+  if (::inet_pton(AF_INET6, without_zone.c_str(), bytes.data()) != 1) return address;
   return "/64 " + std::string(bytes.begin(), bytes.begin() + kPrefix);
 }
 

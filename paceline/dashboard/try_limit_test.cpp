@@ -30,6 +30,8 @@ TEST(TryLimit, ANetworkOfOneMachineIsOneAddress) {
   for (int i = 0; i < TryLimit::kTries; ++i) limit.note_wrong("2001:db8:1:2::" + std::to_string(i), kNow);
   EXPECT_EQ(limit.wait_of("2001:db8:1:2:ffff::1", kNow), TryLimit::kPause);
   EXPECT_EQ(limit.wait_of("2001:db8:1:3::1", kNow), std::nullopt);
+  for (int i = 0; i < TryLimit::kTries; ++i) limit.note_wrong("fe80::" + std::to_string(i) + "%eth0", kNow);
+  EXPECT_EQ(limit.wait_of("fe80::ffff%eth0", kNow), TryLimit::kPause);
 }
 
 TEST(TryLimit, ManyAddressesTakeNoMoreRoomAndFreeNobody) {

@@ -40,8 +40,13 @@ bool is_missed_by(const RankProgress& rank, const GroupCounts& waited) {
   return own->begun <= waited.done;
 }
 
-bool has_steps(const RankProgress& rank) {
+bool has_marks(const RankProgress& rank) {
   return rank.progress.marks >= kMarksToKnow;
+}
+
+// Steps that are no marks tell how long its pauses are, too.
+bool has_known_pauses(const RankProgress& rank) {
+  return has_marks(rank) || rank.progress.step >= kMarksToKnow;
 }
 
 // How long nobody may stand still: what the slowest pause so far allows.
@@ -50,7 +55,7 @@ double patience(const std::vector<RankProgress>& ranks, const DebugConfig& confi
   bool known = true;
   for (const RankProgress& rank : ranks) {
     longest = std::max(longest, rank.progress.longest_pause_s);
-    known = known && (rank.finished || has_steps(rank));
+    known = known && (rank.finished || has_known_pauses(rank));
   }
   const double adapted = std::max(config.hang_floor_s, config.hang_factor * longest);
   return known ? adapted : std::max(adapted, config.hang_start_s);
@@ -172,7 +177,7 @@ HangVerdict judge_standing(const std::vector<RankProgress>& ranks, const DebugCo
   for (const RankProgress& rank : ranks) {
     if (rank.finished || waits(rank) || rank.progress.idle_s < limit) continue;
     const bool missing = is_missing(rank, ranks);
-    if (!missing && !has_steps(rank)) continue;
+    if (!missing && !has_marks(rank)) continue;
     verdict.suspects.push_back(rank.rank);
     // A checkpoint takes as long as the storage does, also while others are in the next step already.
     const bool stores = rank.progress.phase == Phase::checkpoint;

@@ -434,6 +434,14 @@ RankProgress in_groups(int64_t rank, double idle_s, rpc::AllGroupCounts groups) 
   return made;
 }
 
+TEST(Hang, StepsThatAreNoMarksTellHowLongPausesAre) {
+  RankProgress missing = rank_at(1, 42);
+  RankProgress waiting = waiting_in(0, 41, 6);
+  missing.progress.marks = waiting.progress.marks = 0;
+  EXPECT_THAT(detect_hang({waiting, missing}, {}).suspects, ElementsAre(1));
+  EXPECT_FALSE(detect_hang({missing}, {}).hangs()) << "nobody waits for it";
+}
+
 TEST(Hang, CollectivesOfSeveralGroupsAreComparedGroupByGroup) {
   // Each has begun eight, and rank 1 none that rank 0 waits in.
   const HangVerdict missing =

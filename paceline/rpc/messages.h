@@ -209,7 +209,8 @@ inline constexpr const char* kTimelineProfile = "timeline";
   FIELD(std::vector<WorkerId>, workers, {})                              \
   FIELD(double, seconds, 5.0)                                            \
   FIELD(double, rate, 99.0) /* of "cpu": per second of processor time */ \
-  FIELD(std::string, kind, kCpuProfile)
+  FIELD(std::string, kind, kCpuProfile)                                  \
+  FIELD(int64_t, steps, 0) /* as RunProfileRequest's */
 PACELINE_MESSAGE(ProfileRequest, "profile_request", PACELINE_PROFILE_REQUEST_FIELDS);
 
 // The profiles are in the bytes, one line of JSON for each process (stacks/profile.h), and behind them the timelines,
@@ -264,10 +265,11 @@ PACELINE_MESSAGE(Welcome, "welcome", PACELINE_WELCOME_FIELDS);
 
 // The process samples what its threads do, from now on (stacks/sampler.h), which Sampling answers at once; or it
 // profiles itself otherwise, which Sampling answers in the end.
-#define PACELINE_SAMPLE_FIELDS(FIELD) \
-  FIELD(double, seconds, 5.0)         \
-  FIELD(double, rate, 99.0)           \
-  FIELD(std::string, kind, kCpuProfile)
+#define PACELINE_SAMPLE_FIELDS(FIELD)   \
+  FIELD(double, seconds, 5.0)           \
+  FIELD(double, rate, 99.0)             \
+  FIELD(std::string, kind, kCpuProfile) \
+  FIELD(int64_t, steps, 0) /* as RunProfileRequest's */
 PACELINE_MESSAGE(Sample, "sample", PACELINE_SAMPLE_FIELDS);
 
 // Its descriptor is the memory to which the samples go; of another kind than "cpu", memory with a profile, a line of
@@ -493,7 +495,8 @@ PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQ
   FIELD(int64_t, rank, -1)    /* -1: all */           \
   FIELD(double, seconds, 5.0) /* from 1 to 60 */      \
   FIELD(std::string, who, "") /* asks, for the log */ \
-  FIELD(std::string, kind, kCpuProfile)
+  FIELD(std::string, kind, kCpuProfile)               \
+  FIELD(int64_t, steps, 0) /* of "timeline": until so many steps have ended, within `seconds`; 0: for `seconds` */
 PACELINE_MESSAGE(RunProfileRequest, "run_profile_request", PACELINE_RUN_PROFILE_REQUEST_FIELDS);
 
 // The train loops shall save a checkpoint. Answered with RunCheckpointReply once they know, or will not.

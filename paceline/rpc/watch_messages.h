@@ -22,4 +22,8 @@ PACELINE_MESSAGE(RunChanged, "run_changed", PACELINE_RUN_CHANGED_FIELDS);
 /// Seconds between two RunChanged at most, while the controller's thread is not in the user's code.
 inline constexpr double kLongestSilence = 1.0;
 
+/// Seconds that a driver has to answer a question; then its socket says what it is busy with, for it, and again and
+/// again until it answers.
+inline constexpr double kOwnAnswer = 1.0;
+
 }  // namespace paceline::rpc

@@ -28,6 +28,10 @@ arrow::Status nobody_waits() {
   return arrow::Status::Cancelled("nobody waits for the run's answer any more");
 }
 
+arrow::Status not_asked(const std::string& run_folder) {
+  return arrow::Status::Invalid("given up before the run in ", run_folder, " was asked: its driver accepts nobody");
+}
+
 arrow::Result<rpc::Envelope> ask(const std::string& run_folder, rpc::Envelope request,
                                  std::chrono::milliseconds patience, const std::stop_token& given_up = {}) {
   ARROW_ASSIGN_OR_RAISE(Descriptor connected, connect_to_run(run_folder, patience, given_up));
@@ -75,11 +79,15 @@ arrow::Result<Descriptor> connect_to_run(const std::string& run_folder, std::chr
     const auto wait = std::clamp(left, std::chrono::milliseconds(1), kLook);
     const timeval limit{0, wait.count() * 1000};
     ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+      const timeval unlimited{0, 0};
+      ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &unlimited, sizeof unlimited);
+      return socket;
+    }
     if (errno != EAGAIN && errno != EINTR) return no_live_run(run_folder);
     if (left <= wait) return no_answer(run_folder, patience);
   }
-  return nobody_waits();
+  return not_asked(run_folder);
 }
 
 arrow::Result<Json> request_status(const std::string& run_folder, std::chrono::milliseconds patience) {
@@ -98,12 +106,10 @@ arrow::Result<std::vector<stacks::WorkerStacks>> request_stacks(const std::strin
   return stacks::decode_lines(reply.bytes);
 }
 
-arrow::Result<RunProfile> request_profile(const std::string& run_folder, int64_t rank, int64_t seconds,
-                                          const std::string& who, const std::string& kind,
+arrow::Result<RunProfile> request_profile(const std::string& run_folder, const rpc::RunProfileRequest& wanted,
                                           const std::stop_token& given_up, std::chrono::milliseconds patience) {
-  const rpc::RunProfileRequest wanted{.rank = rank, .seconds = static_cast<double>(seconds), .who = who, .kind = kind};
-  ARROW_ASSIGN_OR_RAISE(const auto reply,
-                        ask(run_folder, rpc::pack(wanted), std::chrono::seconds(seconds) + patience, given_up));
+  const auto taking = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(wanted.seconds));
+  ARROW_ASSIGN_OR_RAISE(const auto reply, ask(run_folder, rpc::pack(wanted), taking + patience, given_up));
   ARROW_ASSIGN_OR_RAISE(auto said, rpc::unpack<rpc::ProfileReply>(reply));
   stacks::Profiles profiles = stacks::decode_profiles(reply.bytes);
   if (profiles.empty() && !said.problem.empty()) return arrow::Status::Invalid(said.problem);

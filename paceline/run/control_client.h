@@ -36,12 +36,9 @@ struct RunProfile {
   std::string folder;   // in the run's, where they are kept
   std::string problem;  // why they are not
 };
-/// Samples the worker with that rank, or, with -1, all, for so many seconds, and names what was found: `patience` is
-/// for that alone. `who` asks, for the run's log. `kind`: as rpc::RunProfileRequest has it; timelines are in the
-/// folder. Cancelled at once when `given_up` says so; the run keeps the profile
-/// all the same.
-arrow::Result<RunProfile> request_profile(const std::string& run_folder, int64_t rank, int64_t seconds,
-                                          const std::string& who, const std::string& kind = rpc::kCpuProfile,
+/// Samples workers as it is wanted, and names what was found: `patience` is for that alone. Timelines are in the
+/// folder. Cancelled at once when `given_up` says so; the run keeps the profile all the same.
+arrow::Result<RunProfile> request_profile(const std::string& run_folder, const rpc::RunProfileRequest& wanted,
                                           const std::stop_token& given_up = {},
                                           std::chrono::milliseconds patience = std::chrono::seconds(90));
 

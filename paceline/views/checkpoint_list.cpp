@@ -1,6 +1,7 @@
 #include "paceline/views/checkpoint_list.h"
 
 #include "paceline/checkpoint/store.h"
+#include "paceline/core/run_layout.h"
 
 namespace paceline::views {
 
@@ -23,6 +24,25 @@ arrow::Result<std::vector<ListedCheckpoint>> list_checkpoints(const storage::Loc
     for (const auto& [name, file] : manifest.files) listed.bytes += file.size;
   }
   return checkpoints;
+}
+
+arrow::Result<VerifiedCheckpoint> verify_checkpoint(const storage::Location& location, const std::string& name,
+                                                    const std::stop_token& given_up) {
+  if (!run_layout::is_checkpoint_folder(name)) ARROW_RETURN_NOT_OK(checkpoint::check_folder_name(name));
+  ARROW_ASSIGN_OR_RAISE(const auto store, checkpoint::Store::at(location));
+  const storage::Location checkpoint = store.path_of(name);
+  VerifiedCheckpoint verified{.name = name};
+  const auto manifest = checkpoint::read_manifest(checkpoint);
+  if (manifest.ok()) {
+    verified.files = std::ssize(manifest->files);
+    verified.tensors = std::ssize(manifest->tensors);
+    for (const auto& [file_name, file] : manifest->files) verified.bytes += file.size;
+  }
+  const arrow::Status found = manifest.ok() ? checkpoint::verify(checkpoint, given_up) : manifest.status();
+  if (!found.ok() && !found.IsIOError()) return found;
+  verified.is_whole = found.ok();
+  if (!found.ok()) verified.problem = found.message();
+  return verified;
 }
 
 }  // namespace paceline::views

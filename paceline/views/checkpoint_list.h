@@ -3,6 +3,7 @@
 
 #include <arrow/result.h>
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,22 @@ namespace paceline::views {
   FIELD(Json, metrics, Json::object())
 PACELINE_RECORD(ListedCheckpoint, PACELINE_LISTED_CHECKPOINT_FIELDS);
 
+// What comparing all files of one with its manifest has found.
+#define PACELINE_VERIFIED_CHECKPOINT_FIELDS(FIELD)                                                     \
+  FIELD(std::string, name, "")                                                                         \
+  FIELD(bool, is_whole, false)                                                                         \
+  FIELD(std::string, problem, "") /* which file differs, or could not be read; "" where it is whole */ \
+  FIELD(int64_t, bytes, 0)        /* that its manifest names */                                        \
+  FIELD(int64_t, files, 0)                                                                             \
+  FIELD(int64_t, tensors, 0)
+PACELINE_RECORD(VerifiedCheckpoint, PACELINE_VERIFIED_CHECKPOINT_FIELDS);
+
 /// Those of the run at a location, oldest first. Errors as checkpoint::Store::list().
 arrow::Result<std::vector<ListedCheckpoint>> list_checkpoints(const storage::Location& location);
+
+/// Reads all of the checkpoint in the folder `name` of the run at a location, which takes as long as that. Invalid for
+/// what no checkpoint is called; Cancelled soon after `given_up` says so.
+arrow::Result<VerifiedCheckpoint> verify_checkpoint(const storage::Location& location, const std::string& name,
+                                                    const std::stop_token& given_up = {});
 
 }  // namespace paceline::views

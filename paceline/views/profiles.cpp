@@ -91,26 +91,25 @@ FlameGraph flame_graph_of(const run::ReadProfile& read) {
   return graph;
 }
 
-arrow::Result<run::KeptProfile> take_profile(const track::RunRow& run, int64_t rank, int64_t seconds,
-                                             const std::string& who, const std::string& kind,
+arrow::Result<run::KeptProfile> take_profile(const track::RunRow& run, const rpc::RunProfileRequest& wanted,
                                              const std::stop_token& given_up) {
   if (track::is_over(run)) {
     return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives");
   }
-  ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken,
-                        run::request_profile(run.path, rank, seconds, who, kind, given_up));
+  ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken, run::request_profile(run.path, wanted, given_up));
   if (taken.profiles.empty()) {
-    return arrow::Status::KeyError(
-        rank >= 0 ? "no worker of run " + run.name + " has rank " + std::to_string(rank) + " now; `paceline show "
-                  : "no worker of run " + run.name + " lives now; `paceline show ",
-        run.name, "` lists them");
+    return arrow::Status::KeyError(wanted.rank >= 0 ? "no worker of run " + run.name + " has rank " +
+                                                          std::to_string(wanted.rank) + " now; `paceline show "
+                                                    : "no worker of run " + run.name + " lives now; `paceline show ",
+                                   run.name, "` lists them");
   }
   if (std::ranges::all_of(taken.profiles, [](const auto& one) { return one.ways.empty(); })) {
     return arrow::Status::ExecutionError("no worker was sampled: ", first_problem(taken.profiles));
   }
   const std::string name = std::filesystem::path(taken.folder).filename().string();
   run::KeptProfile profile = run::described(
-      {.name = name, .kind = kind, .time = run::time_of_profile(name), .who = who, .rank = rank}, taken.profiles);
+      {.name = name, .kind = wanted.kind, .time = run::time_of_profile(name), .who = wanted.who, .rank = wanted.rank},
+      taken.profiles);
   if (!taken.problem.empty()) profile.problems.push_back(taken.problem);
   return profile;
 }

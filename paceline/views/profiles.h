@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "paceline/core/record.h"
+#include "paceline/rpc/messages.h"
 #include "paceline/run/kept_profiles.h"
 #include "paceline/stacks/profile.h"
 #include "paceline/track/run_record.h"
@@ -66,11 +67,10 @@ PACELINE_RECORD(FlameGraph, PACELINE_FLAME_GRAPH_FIELDS);
 /// Pure.
 FlameGraph flame_graph_of(const run::ReadProfile& read);
 
-/// Samples a live run's workers, or, with a rank, one of them, for so many seconds; `who` asks, which the run's log and
-/// the kept profile name. `name` is "" where it could not be kept, and the problems say why. Invalid when the run is
-/// over; KeyError when no worker has that rank now; ExecutionError when none could be sampled, with what they said.
-arrow::Result<run::KeptProfile> take_profile(const track::RunRow& run, int64_t rank, int64_t seconds,
-                                             const std::string& who, const std::string& kind,
+/// Samples a live run's workers as it is wanted. `name` is "" where it could not be kept, and the problems say why.
+/// Invalid when the run is over; KeyError when no worker has that rank now; ExecutionError when none could be sampled,
+/// with what they said.
+arrow::Result<run::KeptProfile> take_profile(const track::RunRow& run, const rpc::RunProfileRequest& wanted,
                                              const std::stop_token& given_up = {});
 
 }  // namespace paceline::views

@@ -36,6 +36,12 @@ namespace paceline::python {
 namespace {
 
 namespace py = pybind11;
+
+void call_without_lock(const std::function<void()>& what) {
+  if (PyGILState_Check() == 0) return what();
+  const py::gil_scoped_release released;
+  what();
+}
 using train::WorkerStart;
 
 // Workers of several machines have interfaces.
@@ -259,8 +265,11 @@ void bind_worker(py::module_& module) {
       py::arg("counted"), py::arg("rank_in_run") = -1,
       "A ProcessGroupNCCL that is watched; `options`: its Options. `counted` and `rank_in_run`: as of make_gloo().");
   module.def(
-      "stop_callbacks", &comm::stop_callbacks, py::arg("most"), py::call_guard<py::gil_scoped_release>(),
-      "Before the interpreter ends: waits for callbacks of futures that other threads call, and lets none begin.");
+      "stop_callbacks", [](std::chrono::milliseconds most) { return comm::stop_callbacks(most, &call_without_lock); },
+      py::arg("most"), py::call_guard<py::gil_scoped_release>(),
+      "Before the interpreter ends: waits for callbacks of futures that other threads call, and lets none begin once "
+      "it "
+      "has ended.");
   module.def("ranks_wanted_in", &ranks_wanted_in, py::arg("text"),
              "The ranks for want of which a collective has failed, by its error's text.");
   module.def(

@@ -145,7 +145,10 @@ import torch, torch.distributed as dist
 
 @atexit.register
 def last():
-    dist.all_reduce(torch.ones(3), async_op=True).get_future().wait()
+    for _ in range(100):
+        future = dist.all_reduce(torch.ones(3), async_op=True).get_future()
+        assert future.then(lambda done: done.value()[0].sum().item()).wait() == 6
+        future.wait()
     print("done", dist.get_rank(), flush=True)
 
 import paceline.comm

@@ -1,4 +1,5 @@
-// paceline profile RUN [--rank N] [--cpu | --off-cpu | --memory | --timeline] [--seconds S] [-o FILE] [--json]
+// paceline profile RUN [--rank N] [--cpu | --off-cpu | --memory | --timeline [--steps N]] [--seconds S] [-o FILE]
+// [--json]
 #include "paceline/stacks/profile.h"
 
 #include <sys/eventfd.h>
@@ -8,6 +9,7 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <stop_token>
 #include <thread>
 
@@ -24,11 +26,15 @@
 namespace paceline::cli {
 namespace {
 
+constexpr int64_t kUsualSeconds = 5, kLongestSeconds = 60;
+constexpr int64_t kMostSteps = 1'000'000;
+
 struct ProfileSettings {
   std::string run;
   int64_t rank = -1;
   std::string kind = rpc::kProfileKinds.front().name;
-  int64_t seconds = 5;
+  std::optional<int64_t> seconds;
+  int64_t steps = 0;
   std::string output;
   bool as_json = false;
 };
@@ -105,12 +111,20 @@ arrow::Status profile(const ProfileSettings& settings) {
     return arrow::Status::Invalid("a file has the timeline of one rank: say which of the ", run.world_size,
                                   " with --rank; without -o those of all are kept in the run's folder");
   }
+  const int64_t seconds = settings.seconds.value_or(settings.steps > 0 ? kLongestSeconds : kUsualSeconds);
   const Interruption interruption;
-  auto asked = run::request_profile(run.path, settings.rank, settings.seconds, asker("profile"), settings.kind,
+  auto asked = run::request_profile(run.path,
+                                    {.rank = settings.rank,
+                                     .seconds = static_cast<double>(seconds),
+                                     .who = asker("profile"),
+                                     .kind = settings.kind,
+                                     .steps = settings.steps},
                                     interruption.token());
-  if (interruption.token().stop_requested()) {
-    return arrow::Status::Cancelled("not waited for any more: the run takes the profile of ", settings.seconds,
-                                    " s to its end, and keeps it in ", run.path, "/", run_layout::kProfiles);
+  if (interruption.token().stop_requested() && (asked.ok() || asked.status().IsCancelled())) {
+    return arrow::Status::Cancelled(
+        "not waited for any more: the run takes the profile of ",
+        settings.steps > 0 ? std::to_string(settings.steps) + " steps" : std::to_string(seconds) + " s",
+        " to its end, and keeps it in ", run.path, "/", run_layout::kProfiles);
   }
   ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken, std::move(asked));
   if (taken.profiles.empty() && settings.rank >= 0) {
@@ -167,10 +181,15 @@ void add_profile(CLI::App& program, int& exit_code) {
     for (CLI::Option* const other : flags) flag->excludes(other);
     flags.push_back(flag);
   }
-  command->add_option("--seconds", settings->seconds, "Sample for so long, from 1 to 60")
-      ->check(CLI::Validator(CLI::Range(1, 60)).description(""))
-      ->type_name("S")
-      ->capture_default_str();
+  command
+      ->add_option("--seconds", settings->seconds,
+                   "Sample for so long, from 1 to 60; default: 5, with --steps 60 at most")
+      ->check(CLI::Validator(CLI::Range(int64_t{1}, kLongestSeconds)).description(""))
+      ->type_name("S");
+  command->add_option("--steps", settings->steps, "Of --timeline: until so many whole steps have ended")
+      ->check(CLI::Validator(CLI::Range(int64_t{1}, kMostSteps)).description(""))
+      ->type_name("N")
+      ->needs("--timeline");
   command
       ->add_option("-o,--output", settings->output,
                    "Write the profile into this file: .json (speedscope), .folded or .txt (a line for each stack); a "

@@ -34,8 +34,9 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
   const std::string whose = wanted.rank >= 0 ? "of rank " + std::to_string(wanted.rank) : "of all ranks";
   const std::string who = wanted.who.empty() ? "the command line" : wanted.who;
   const char* const article = wanted.kind == rpc::kOffCpuProfile ? " asks for an " : " asks for a ";
-  books_.log().info(who + article + wanted.kind + " profile " + whose + ", " + std::to_string(std::lround(seconds)) +
-                    " s");
+  books_.log().info(who + article + wanted.kind + " profile " + whose + ", " +
+                    (wanted.steps > 0 ? std::to_string(wanted.steps) + " steps within " : "") +
+                    std::to_string(std::lround(seconds)) + " s");
   const Time now = parts_.clock.now();
   run::KeptProfile& profile = question.answers.profile;
   profile = {.name = run::profile_name(now),
@@ -53,8 +54,8 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
   note_places(question.answers);
   const int64_t number = ++last_question_;
   for (auto& [agent, workers] : workers_of_agent) {
-    rpc::Envelope envelope =
-        rpc::pack(rpc::ProfileRequest{.workers = std::move(workers), .seconds = seconds, .kind = wanted.kind});
+    rpc::Envelope envelope = rpc::pack(rpc::ProfileRequest{
+        .workers = std::move(workers), .seconds = seconds, .kind = wanted.kind, .steps = wanted.steps});
     envelope.request = number;
     if (agents_[agent].channel->send(std::move(envelope)).ok()) question.due.insert(agent);
   }

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -61,14 +64,45 @@ class ThreadRecord final : public c10::MemoryReportingInfoBase {
   }
 };
 
+struct StepBegin {
+  int64_t step = 0;
+  Clock::time_point time;
+};
+
 // What is watched. Operators that are running when it ends are left out.
 struct Watch {
-  explicit Watch(Wanted what) : wanted(what) {}
+  explicit Watch(Wanted what, int64_t whole_steps = 0, std::function<int64_t()> step_now = nullptr)
+      : wanted(what), steps(whole_steps), step(std::move(step_now)), last_step(step ? step() : 0) {}
+
+  // Whether an operator that begins now is to be noted.
+  bool notice_step() {
+    if (!step) return true;
+    const int64_t now = step();
+    if (now > last_step) {
+      const std::lock_guard lock(mutex);
+      if (now > last_step) {
+        last_step = now;
+        begun.push_back({now, Clock::now()});
+        is_over = is_over || (steps > 0 && steps_ended() >= steps);
+        if (is_over) over.notify_all();
+      }
+    }
+    if (steps == 0) return true;
+    const std::lock_guard lock(mutex);
+    return !begun.empty() && !is_over;
+  }
+  // With the lock.
+  int64_t steps_ended() const { return begun.empty() ? 0 : std::ssize(begun) - 1; }
 
   const Wanted wanted;
+  const int64_t steps;  // 0: for a time
+  const std::function<int64_t()> step;
   const HomeProcess home;
+  std::atomic<int64_t> last_step;
   std::mutex mutex;
+  std::condition_variable over;
   bool is_over = false;
+  std::vector<StepBegin> begun;  // since it is watched
   std::map<pid_t, std::vector<Operator>> operators;
   size_t count = 0, dropped = 0;
   std::map<std::pair<pid_t, std::vector<std::string>>, int64_t> bytes;
@@ -88,6 +122,7 @@ std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& function) {
     auto watch = current_watch().load();
     // A fork has its parent's locks as they stood.
     if (!watch || !watch->home.is_here()) return nullptr;
+    if (!watch->notice_step()) return nullptr;
     if (watch->wanted == Wanted::allocations) {
       // The program's own profiler comes first.
       if (ThreadLocalDebugInfo::get(DebugInfoKind::PROFILER_STATE) != nullptr) return nullptr;
@@ -127,17 +162,17 @@ void leave(const at::RecordFunction&, at::ObserverContext* context) {
   std::ranges::move(taken->ended, std::back_inserter(all));
 }
 
-std::shared_ptr<Watch> watch_for(double seconds, Wanted wanted) {
-  auto watch = std::make_shared<Watch>(wanted);
+void watch_for(double seconds, const std::shared_ptr<Watch>& watch) {
   current_watch().store(watch);
   const at::CallbackHandle handle = at::addGlobalCallback(
       at::RecordFunctionCallback(enter, leave).scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  {
+    std::unique_lock lock(watch->mutex);
+    watch->over.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return watch->is_over; });
+    watch->is_over = true;
+  }
   at::removeCallback(handle);
   current_watch().store(nullptr);
-  const std::lock_guard lock(watch->mutex);
-  watch->is_over = true;
-  return watch;
 }
 
 std::string name_of_thread(pid_t tid) {
@@ -146,27 +181,41 @@ std::string name_of_thread(pid_t tid) {
   return name;
 }
 
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+// Where the steps stand among the threads.
+constexpr int kThreadOfSteps = std::numeric_limits<int>::max();
+
 // https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU: complete events, microseconds.
 std::string in_chromes_format(const Watch& watch) {
   const std::string process = R"(,"pid":)" + std::to_string(::getpid()) + R"(,"tid":)";
   std::string text = R"({"displayTimeUnit":"ms","traceEvents":[)";
-  const char* between = "";
+  const auto add_thread = [&](pid_t tid, const std::string& name) {
+    if (!text.ends_with('[')) text += ",\n";
+    text += R"({"ph":"M","name":"thread_name")" + process + std::to_string(tid) + R"(,"args":{"name":)" +
+            encode_json(name) + "}}";
+  };
+  const auto add = [&](pid_t tid, const char* category, const Operator& one) {
+    const auto microseconds = [](Clock::duration time) {
+      char number[64];
+      std::snprintf(number, sizeof number, "%.3f", std::chrono::duration<double, std::micro>(time).count());
+      return std::string(number);
+    };
+    text += std::string(",\n") + R"({"ph":"X","cat":")" + category + R"(","name":)" + encode_json(one.name) + process +
+            std::to_string(tid) + R"(,"ts":)" + microseconds(one.begin.time_since_epoch()) + R"(,"dur":)" +
+            microseconds(one.end - one.begin) + "}";
+  };
+  if (watch.steps_ended() > 0) add_thread(kThreadOfSteps, "steps");
+  for (size_t next = 1; next < watch.begun.size(); ++next) {
+    const StepBegin& begin = watch.begun[next - 1];
+    add(kThreadOfSteps, "step",
+        {.name = "step " + std::to_string(begin.step), .begin = begin.time, .end = watch.begun[next].time});
+  }
   for (const auto& [tid, operators] : watch.operators) {
-    const std::string where = process + std::to_string(tid);
-    text += between;
-    text +=
-        R"({"ph":"M","name":"thread_name")" + where + R"(,"args":{"name":)" + encode_json(name_of_thread(tid)) + "}}";
-    between = ",\n";
-    for (const Operator& one : operators) {
-      const auto microseconds = [](Clock::duration time) {
-        char number[64];
-        std::snprintf(number, sizeof number, "%.3f", std::chrono::duration<double, std::micro>(time).count());
-        return std::string(number);
-      };
-      text += between;
-      text += R"({"ph":"X","cat":"operator","name":)" + encode_json(one.name) + where + R"(,"ts":)" +
-              microseconds(one.begin.time_since_epoch()) + R"(,"dur":)" + microseconds(one.end - one.begin) + "}";
-    }
+    add_thread(tid, name_of_thread(tid));
+    for (const Operator& one : operators) add(tid, "operator", one);
   }
   return text + "]}\n";
 }
@@ -183,8 +232,9 @@ arrow::Result<std::string> compressed(const std::string& text) {
 
 }  // namespace
 
-arrow::Result<OwnProfile> take_timeline(double seconds) {
-  const auto watch = watch_for(seconds, Wanted::timeline);
+arrow::Result<OwnProfile> take_timeline(double seconds, int64_t steps, std::function<int64_t()> step) {
+  const auto watch = std::make_shared<Watch>(Wanted::timeline, steps, std::move(step));
+  watch_for(seconds, watch);
   OwnProfile taken{.profile = {.pid = ::getpid(),
                                .seconds = seconds,
                                .dropped = static_cast<int64_t>(watch->dropped),
@@ -194,12 +244,26 @@ arrow::Result<OwnProfile> take_timeline(double seconds) {
     taken.profile.problems.push_back(std::to_string(watch->dropped) +
                                      " operators found no room: ask for fewer seconds");
   }
+  if (const int64_t ended = watch->steps_ended(); steps > 0 && ended < steps) {
+    char patience[32];
+    std::snprintf(patience, sizeof patience, "%g s", seconds);
+    taken.profile.problems.push_back(
+        watch->begun.empty()
+            ? std::string("no step began within ") + patience +
+                  ": a step is a batch of a prepared data loader or of a dataset, else one of an optimizer; --seconds "
+                  "alone needs none"
+            : std::to_string(ended) + " of " + std::to_string(steps) + " steps ended within " + patience);
+  }
+  if (steps > 0 && watch->steps_ended() > 0) {
+    taken.profile.seconds = seconds_between(watch->begun.front().time, watch->begun.back().time);
+  }
   ARROW_ASSIGN_OR_RAISE(taken.timeline, compressed(in_chromes_format(*watch)));
   return taken;
 }
 
 OwnProfile profile_allocations(double seconds) {
-  const auto watch = watch_for(seconds, Wanted::allocations);
+  const auto watch = std::make_shared<Watch>(Wanted::allocations);
+  watch_for(seconds, watch);
   OwnProfile taken{.profile = {.pid = ::getpid(), .seconds = seconds, .unit = stacks::kBytes, .ways = {"LibTorch"}},
                    .timeline = ""};
   if (watch->bytes.empty()) {

@@ -9,6 +9,8 @@
 #include <arrow/result.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "paceline/core/posix/descriptor.h"
@@ -24,8 +26,10 @@ struct OwnProfile {
   std::string timeline;  ///< in Chrome's format, compressed (gzip); "" for none
 };
 
-/// Which operators begin and end in so many seconds.
-arrow::Result<OwnProfile> take_timeline(double seconds);
+/// Which operators begin and end in so many seconds, and when the steps began: `step` gives the train loop's, and is
+/// called from the threads of operators. With `steps`, of as many whole steps, if they end in that time; a step begins
+/// with its first operator.
+arrow::Result<OwnProfile> take_timeline(double seconds, int64_t steps, std::function<int64_t()> step);
 
 /// All that operators allocate in so many seconds, on CPUs and GPUs, by operator and those that called it: bytes.
 /// Operators of a thread that the program's own profiler watches are left out.

@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 
+#include "paceline/core/json.h"
 #include "paceline/core/posix/sealed_memory.h"
 #include "paceline/testing/in_fork.h"
 #include "paceline/train/worker/operator_profile_internal.h"
@@ -13,8 +15,13 @@ namespace paceline::train {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
+
+int64_t no_steps() {
+  return 0;
+}
 
 // While another thread multiplies.
 template <class Profile>
@@ -43,12 +50,58 @@ std::string unpacked(const std::string& bytes) {
 }
 
 TEST(OperatorProfile, ATimelineHasTheOperatorsOfOtherThreads) {
-  const OwnProfile taken = while_multiplying([] { return take_timeline(0.2); }).ValueOrDie();
+  const OwnProfile taken = while_multiplying([] { return take_timeline(0.2, 0, no_steps); }).ValueOrDie();
   const std::string timeline = unpacked(taken.timeline);
   EXPECT_THAT(timeline, HasSubstr("traceEvents"));
   EXPECT_THAT(timeline, HasSubstr("aten::mm"));
   EXPECT_EQ(taken.profile.ways, std::vector<std::string>{"LibTorch"});
   EXPECT_TRUE(taken.profile.threads.empty());
+}
+
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+// A loop of steps of three products each, which goes on while `profile` is taken.
+arrow::Result<OwnProfile> timeline_of_steps(double seconds, int64_t steps) {
+  std::atomic<int64_t> step = 7;
+  std::atomic<bool> is_over = false;
+  auto training = std::async(std::launch::async, [&] {
+    const torch::Tensor one = torch::ones({64, 64});
+    for (; !is_over; ++step) {
+      for (int i = 0; i < 3; ++i) (void)one.mm(one);
+    }
+  });
+  auto taken = take_timeline(seconds, steps, [&] { return step.load(); });
+  is_over = true;
+  training.get();
+  return taken;
+}
+
+TEST(OperatorProfile, ATimelineOfStepsHasThemWhole) {
+  const OwnProfile taken = timeline_of_steps(60, 5).ValueOrDie();
+  const std::string timeline = unpacked(taken.timeline);
+  EXPECT_EQ(count(timeline, "aten::mm"), 5 * 3);
+  EXPECT_EQ(count(timeline, R"("cat":"step")"), 5);
+  EXPECT_TRUE(taken.profile.problems.empty());
+  EXPECT_TRUE(taken.profile.seconds > 0 && taken.profile.seconds < 60) << taken.profile.seconds;
+  EXPECT_TRUE(decode_json(timeline).ok());
+}
+
+TEST(OperatorProfile, ATimelineOfATimeShowsItsSteps) {
+  const std::string timeline = unpacked(timeline_of_steps(0.05, 0).ValueOrDie().timeline);
+  EXPECT_THAT(timeline, HasSubstr(R"("cat":"step")"));
+}
+
+TEST(OperatorProfile, StepsThatDoNotEndAreTold) {
+  const OwnProfile none = while_multiplying([] { return take_timeline(0.05, 3, [] { return 4; }); }).ValueOrDie();
+  EXPECT_THAT(none.profile.problems, ElementsAre(HasSubstr("no step began within 0.05 s: a step is a batch")));
+  std::atomic<int> looks = 0;
+  const OwnProfile some =
+      while_multiplying([&] { return take_timeline(0.05, 3, [&] { return std::min(2, looks++); }); }).ValueOrDie();
+  EXPECT_THAT(some.profile.problems, ElementsAre("1 of 3 steps ended within 0.05 s"));
 }
 
 TEST(OperatorProfile, MemoryIsThatOfTheOperatorsThatAllocate) {
@@ -62,7 +115,7 @@ TEST(OperatorProfile, MemoryIsThatOfTheOperatorsThatAllocate) {
 
 TEST(OperatorProfile, AfterOneThereMayBeAnother) {
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(while_multiplying([] { return take_timeline(0.1); }).ok());
+    EXPECT_TRUE(while_multiplying([] { return take_timeline(0.1, 0, no_steps); }).ok());
     EXPECT_FALSE(while_multiplying([] { return profile_allocations(0.1); }).profile.threads.empty());
   }
 }

@@ -364,22 +364,21 @@ void Session::set_phase(Phase phase) {
   if (options_.progress != nullptr) options_.progress->set_phase(phase);
 }
 
-// A loader whose batches no steps go with is not the training's: its batches are validated with. Of a loop without
-// loaders nobody knows what it does between two steps, however long.
+// Of a loop without loaders nobody knows what it does between two steps, however long.
 void Session::count_step() {
-  constexpr int64_t kOfAnother = 100;
   if (options_.progress == nullptr) return;
-  if (steps_of_ == StepsOf::loaders && ++steps_without_batch_ < kOfAnother) return;
-  steps_of_ = StepsOf::optimizers;
+  const std::lock_guard lock(steps_mutex_);
+  if (!steps_of_.takes_optimizer_step()) return;
+  options_.progress->withdraw_step_marks();  // a loader's, which it validates with
   options_.progress->set_step(options_.progress->step() + 1, /*is_mark=*/false);
 }
 
 void Session::set_step(int64_t step) {
   forget_gone_models();
-  steps_without_batch_ = 0;
-  if (steps_of_ == StepsOf::optimizers) return;
-  steps_of_ = StepsOf::loaders;
-  if (options_.progress != nullptr) options_.progress->set_step(step);
+  const std::lock_guard lock(steps_mutex_);
+  if (steps_of_.takes_batch(at::GradMode::is_enabled()) && options_.progress != nullptr) {
+    options_.progress->set_step(step);
+  }
 }
 
 void Session::adopt(std::shared_ptr<parallel::ParallelModel> model) {

@@ -32,6 +32,7 @@
 #include "paceline/train/session.h"
 #include "paceline/train/torch_config.h"
 #include "paceline/train/worker/arena_internal.h"
+#include "paceline/train/worker/step_owner_internal.h"
 #include "paceline/train/worker/upload_internal.h"
 #include "paceline/train/worker/upload_queue_internal.h"
 
@@ -161,9 +162,9 @@ class Session {
   Json broadcast_from_rank_zero(const Json& value);
 
   void set_phase(Phase phase);
-  /// Of a loader of this session: from then on loaders count the steps.
+  /// A loader of this session has got a batch, which is a step of that number where the loop trains with it.
   void set_step(int64_t step);
-  /// Another step begins, unless loaders count them.
+  /// An optimizer has stepped, which is a step of the loop where no loader counts them.
   void count_step();
 
   /// What prepare_model() has made of a module; kept as long as somebody else holds the module.
@@ -208,10 +209,9 @@ class Session {
   std::shared_ptr<GroupProgress> meeting_progress_;  // where they are counted
   std::string last_barrier_key_;                     // this rank's, of the barrier before
   std::atomic<bool> stopped_{false};
-  enum class StepsOf { nobody, loaders, optimizers };
-  std::atomic<StepsOf> steps_of_{StepsOf::nobody};
-  std::atomic<int64_t> steps_without_batch_{0};  // of optimizers, since a loader's last batch
-  mutable std::mutex mutex_;                     // guards checkpoint_, committed_, the deletions and stop_reason_
+  std::mutex steps_mutex_;
+  StepOwner steps_of_;
+  mutable std::mutex mutex_;  // guards checkpoint_, committed_, the deletions and stop_reason_
   std::condition_variable news_;
   storage::Location checkpoint_;
   int64_t committed_ = 0;                                  // number of the last report whose checkpoint is published

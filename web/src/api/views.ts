@@ -82,6 +82,17 @@ export interface Worker {
   resident_bytes?: number;
 }
 
+/** What comparing all files of a checkpoint with its manifest has found. */
+export interface VerifiedCheckpoint {
+  name: string;
+  is_whole: boolean;
+  /** Which file differs, or could not be read; "" where it is whole. */
+  problem: string;
+  bytes: number;
+  files: number;
+  tensors: number;
+}
+
 export type CheckpointStatus =
   "committed" | "pending_validation" | "validated" | "validation_timeout" | "validation_failed";
 

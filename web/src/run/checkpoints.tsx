@@ -1,7 +1,10 @@
-// The checkpoints that a run has kept, with the metrics of their reports and what validation said.
+// The checkpoints that a run has kept, with the metrics of their reports, what validation said, and whether they are whole.
+import { useState } from "preact/hooks";
+import { verifyCheckpoint } from "../api/api.ts";
+import { problemOfFailure } from "../api/problem.ts";
 import type { Checkpoint, CheckpointStatus, RunView } from "../api/views.ts";
 import { flatMetrics, metricNumber } from "../chart/series.ts";
-import { countText, numberText } from "../format/number.ts";
+import { bytesText, countText, numberText, plural } from "../format/number.ts";
 import type { ShownState } from "../runs/run_state.ts";
 import { CopyButton } from "../shell/copy_button.tsx";
 import { Empty } from "../shell/notices.tsx";
@@ -21,7 +24,34 @@ function folderOf(checkpoint: Checkpoint): string {
   return checkpoint.name || `checkpoint_${String(checkpoint.report).padStart(6, "0")}`;
 }
 
-export function Checkpoints({ run }: { run: RunView }) {
+/** Asks for all of the checkpoint to be read: as long as that takes. */
+function Verification({ id, folder }: { id: string; folder: string }) {
+  const [found, setFound] = useState<{ isWhole: boolean; text: string } | "reading" | undefined>();
+  const verify = async () => {
+    setFound("reading");
+    try {
+      const { is_whole: isWhole, problem, files, bytes } = await verifyCheckpoint(id, folder);
+      setFound({ isWhole, text: isWhole ? `whole: ${plural(files, "file")}, ${bytesText(bytes)}` : problem });
+    } catch (error) {
+      const { title, detail } = problemOfFailure(error);
+      setFound({ isWhole: false, text: detail || title });
+    }
+  };
+  return (
+    <span class="verification" role="status">
+      {typeof found === "object" && (
+        <StateBadge state={{ word: printable(found.text), tone: found.isWhole ? "good" : "bad", icon: found.isWhole ? "check" : "cross" }} />
+      )}
+      {!(typeof found === "object" && found.isWhole) && (
+        <button type="button" disabled={found === "reading"} title="Reads all of its files, and compares them with its manifest" onClick={() => void verify()}>
+          {found === "reading" ? "Reading…" : typeof found === "object" ? "Again" : "Verify"}
+        </button>
+      )}
+    </span>
+  );
+}
+
+export function Checkpoints({ id, run }: { id: string; run: RunView }) {
   if (run.checkpoints.length === 0) {
     return (
       <Empty title="No checkpoint is kept" command={`paceline checkpoint ls ${run.name}`}>
@@ -38,6 +68,7 @@ export function Checkpoints({ run }: { run: RunView }) {
             <th>Checkpoint</th>
             <th class="number">Report</th>
             <th>Status</th>
+            <th>Files</th>
             <th class="number">Time</th>
             {names.map((name) => (
               <th key={name} class="number">
@@ -59,6 +90,9 @@ export function Checkpoints({ run }: { run: RunView }) {
                 <td class="number">{countText(checkpoint.report)}</td>
                 <td>
                   <StateBadge state={STATUS[checkpoint.status] ?? STATUS.committed} />
+                </td>
+                <td>
+                  <Verification id={id} folder={folder} />
                 </td>
                 <td class="number">
                   <Time time={checkpoint.time} />

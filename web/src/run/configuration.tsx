@@ -7,15 +7,22 @@ import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { Time } from "../shell/time.tsx";
 import { printable } from "../text/printable.ts";
 
+/** Of {"$number": "nan"}, as numbers that are not finite are written. */
+function notFinite(value: unknown): string | undefined {
+  const { $number: number } = value as { $number?: unknown };
+  return typeof number === "string" ? number : undefined;
+}
+
 function valueText(value: unknown): string {
+  if (typeof value === "object" && value !== null) return notFinite(value) ?? JSON.stringify(value);
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /** Nested names joined by '.', as Python has them. */
 function rowsOf(value: { [name: string]: unknown }, before = ""): [string, unknown][] {
   return Object.entries(value).flatMap(([name, one]): [string, unknown][] => {
-    const isNested = typeof one === "object" && one !== null && !Array.isArray(one) && Object.keys(one).length > 0;
-    return isNested ? rowsOf(one as { [name: string]: unknown }, `${before}${name}.`) : [[before + name, one]];
+    const isObject = typeof one === "object" && one !== null && !Array.isArray(one) && Object.keys(one).length > 0;
+    return isObject && notFinite(one) === undefined ? rowsOf(one as { [name: string]: unknown }, `${before}${name}.`) : [[before + name, one]];
   });
 }
 

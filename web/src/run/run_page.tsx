@@ -77,7 +77,7 @@ function SectionContent({ id, run, parameters }: { id: string; run: RunView; par
     case "workers":
       return <Workers id={id} run={run} parameters={parameters} />;
     case "checkpoints":
-      return <Checkpoints run={run} />;
+      return <Checkpoints id={id} run={run} />;
     case "data":
       return <RunDatasets id={id} run={run} />;
     case "collectives":

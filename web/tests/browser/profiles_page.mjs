@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
+import { gunzipSync } from "node:zlib";
 import { withPage, withRun } from "./browser.mjs";
 import { idOf, profileOf } from "./runs.mjs";
 
@@ -36,6 +38,23 @@ test("a flame graph of a live run is taken, and compared with another", () =>
     await page.locator(".flame-line").getByText(/\d+ samples? before, \d+ samples? after/).waitFor();
     await page.reload(); // a deep link
     await page.getByRole("heading", { name: "Largest changes" }).waitFor();
+  }));
+
+test("the operators of some steps are noted", () =>
+  withRun("spirals-live", "/profiles", {}, async (page) => {
+    await page.getByRole("button", { name: "Operator timeline" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("How many").fill("3");
+    await dialog.getByRole("button", { name: "Start" }).click();
+    await dialog.waitFor({ state: "detached", timeout: 60_000 });
+    const link = page.getByRole("link", { name: /rank 0/i }).first();
+    await link.waitFor();
+    const download = page.waitForEvent("download");
+    await link.click();
+    const timeline = JSON.parse(gunzipSync(await readFile(await (await download).path())).toString());
+    const steps = timeline.traceEvents.filter(({ cat }) => cat === "step");
+    assert.equal(steps.length, 3);
+    assert.ok(timeline.traceEvents.some(({ name }) => name === "aten::addmm"));
   }));
 
 test("a flame graph is searched, zoomed and walked through; the address keeps it", async () => {

@@ -51,6 +51,8 @@ test("the sections have what is known of the run", () =>
     assert.equal(await page.locator(".worker-row:not(.head)").count(), 2);
     await section(/^Checkpoints/).click();
     await page.getByText(/^checkpoint_\d{6}$/).first().waitFor();
+    await page.getByRole("button", { name: "Verify" }).first().click();
+    await page.getByText(/^whole: \d+ files?, /).first().waitFor();
     await section(/^Data/).click();
     await page.getByText("Map(scaled)").first().waitFor();
     await section("Collectives").click();

@@ -36,18 +36,20 @@ class _Watched(type):
 class _Gloo(_Watched):
     original = distributed_c10d.ProcessGroupGloo
 
-    def __call__(cls, store, rank, size, timeout=distributed_c10d.default_pg_timeout):
-        if not isinstance(timeout, datetime.timedelta):  # Options, of programs that choose their own devices
-            return cls.original(store, rank, size, timeout)
+    def __call__(cls, store, rank, size, *more, **named):
+        timeout = more[0] if more else named.get("timeout", distributed_c10d.default_pg_timeout)
+        if len(more) + len(named) > 1 or not isinstance(timeout, datetime.timedelta) or named.keys() - {"timeout"}:
+            return cls.original(store, rank, size, *more, **named)  # with Options, of who chooses his own devices
         return native.make_gloo(store, rank, size, timeout, **place_of_group(size))
 
 
 class _Nccl(_Watched):
     original = getattr(distributed_c10d, "ProcessGroupNCCL", None)
 
-    def __call__(cls, store, rank, size, options):
-        if not isinstance(options, cls.original.Options):
-            return cls.original(store, rank, size, options)
+    def __call__(cls, store, rank, size, *more, **named):
+        options = more[0] if more else named.get("options")
+        if len(more) + len(named) > 1 or not isinstance(options, cls.original.Options):
+            return cls.original(store, rank, size, *more, **named)
         return native.make_nccl(store, rank, size, options, **place_of_group(size))
 
 

@@ -16,10 +16,14 @@ async function exchangeCode(): Promise<Problem | undefined> {
   if (address === undefined) return undefined;
   window.history.replaceState(null, "", "#" + address.page); // before anything else: nobody shall read it there
   try {
-    await fetchSession(); // who has a session needs no other: the code may open another browser
+    await openSession(decodeURIComponent(address.code));
     return undefined;
-  } catch {
-    return openSession(decodeURIComponent(address.code)).then(() => undefined, problemOfFailure);
+  } catch (error) {
+    const problem = problemOfFailure(error);
+    return fetchSession().then(
+      () => undefined, // who has a session needs no other
+      () => problem,
+    );
   }
 }
 

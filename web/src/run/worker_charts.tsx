@@ -34,7 +34,11 @@ export function WorkerCharts({ id, worker, parameters }: { id: string; worker: W
   return (
     <>
       <SpanTools parameters={parameters} />
-      {charts.length === 0 && <Empty title="There are no samples of it in this time" />}
+      {charts.length === 0 && (
+        <Empty title="There are no samples of it in this time">
+          Agents sample workers each second: one that has ended sooner has none.
+        </Empty>
+      )}
       <ChartGrid charts={charts} sync={`worker ${id}`} isLoading={samples.isLoading} />
     </>
   );

@@ -41,7 +41,7 @@ test("a flame graph of a live run is taken, and compared with another", () =>
   }));
 
 test("the operators of some steps are noted", () =>
-  withRun("spirals-live", "/profiles", {}, async (page) => {
+  withRun("spirals-live", "/workers/0", {}, async (page) => {
     await page.getByRole("button", { name: "Operator timeline" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("How many").fill("3");

@@ -24,7 +24,7 @@ export async function trainRuns() {
   const wide = ["--width", "192", "--learning-rate", "0.004"];
   await Promise.all([start("spirals-baseline", "--steps", "600").ended, start("spirals-wide", "--steps", "400", ...wide).ended]);
   await Promise.all([
-    start("spirals-killed", "--steps", "300", "--kill-at", "130", "--max-failures", "2", "--checkpoint-every", "50").ended,
+    start("spirals-killed", "--steps", "300", "--kill-at", "130", "--max-failures", "2", "--checkpoint-every", "50", "--pause", "0.02").ended,
     start("spirals-bad-label", "--steps", "300", "--raise-at", "112").ended,
   ]);
   await startLive("spirals-live");

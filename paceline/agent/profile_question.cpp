@@ -115,7 +115,7 @@ void ProfileQuestion::take_profiles() {
   if (::pipe2(ends, O_CLOEXEC) != 0) return done_(std::move(found_));
   const auto patience = std::chrono::seconds(static_cast<int>(std::ceil(wanted_.seconds)) + kProfileHelperSeconds + 5);
   const auto collection = std::make_shared<StackCollection>(loop_, Descriptor(ends[0]), patience,
-                                                            [self = shared_from_this()](std::string lines) {
+                                                            [self = shared_from_this()](const std::string& lines) {
                                                               self->found_.lines += lines;
                                                               self->done_(std::move(self->found_));
                                                             });

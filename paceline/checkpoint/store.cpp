@@ -265,7 +265,7 @@ arrow::Result<bool> claim_name(const RunFolder& run, const std::string& name, co
 arrow::Status show_folder(const std::string& folder, Manifest& about, const RunFolder& run, std::string& name,
                           bool replaces) {
   if (!replaces) return rename(folder, run.path + "/" + name);
-  const arrow::Status exchanged = exchange_folders(folder, run.path + "/" + name);
+  arrow::Status exchanged = exchange_folders(folder, run.path + "/" + name);
   if (!exchanged.IsNotImplemented()) return exchanged;
   name = about.name = name_beside(name, about.report);
   ARROW_RETURN_NOT_OK(storage::write_atomically(folder + "/" + kManifestName, encode_manifest(about)));

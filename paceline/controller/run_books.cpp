@@ -41,7 +41,7 @@ Json shown_config(const RunRequest& request) {
 // For readers of the journal: what a person writes, not data.
 Json kept_config(const RunRequest& request) {
   constexpr size_t kMostBytes = size_t{64} << 10;
-  const Json config = shown_config(request);
+  Json config = shown_config(request);
   if (is_too_deep(config, 1)) return {{"not kept", "nested deeper than " + std::to_string(kDeepestJson - 1)}};
   const size_t bytes = encode_json(config).size();
   if (bytes <= kMostBytes) return config;

@@ -29,7 +29,7 @@ arrow::Status nobody_waits() {
 }
 
 arrow::Status not_asked(const std::string& run_folder) {
-  return arrow::Status::Invalid("given up before the run in ", run_folder, " was asked: its driver accepts nobody");
+  return arrow::Status::Cancelled(kNotAsked, " in ", run_folder, " was asked: its driver accepts nobody");
 }
 
 arrow::Result<rpc::Envelope> ask(const std::string& run_folder, rpc::Envelope request,

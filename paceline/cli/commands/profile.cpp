@@ -120,7 +120,7 @@ arrow::Status profile(const ProfileSettings& settings) {
                                      .kind = settings.kind,
                                      .steps = settings.steps},
                                     interruption.token());
-  if (interruption.token().stop_requested() && (asked.ok() || asked.status().IsCancelled())) {
+  if (interruption.token().stop_requested() && !asked.status().message().starts_with(run::kNotAsked)) {
     return arrow::Status::Cancelled(
         "not waited for any more: the run takes the profile of ",
         settings.steps > 0 ? std::to_string(settings.steps) + " steps" : std::to_string(seconds) + " s",

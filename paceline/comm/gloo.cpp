@@ -10,6 +10,7 @@
 #include "paceline/comm/collective_call_internal.h"
 #include "paceline/comm/failure_internal.h"
 #include "paceline/core/error.h"
+#include "paceline/core/posix/broken_pipe.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/network_interface.h"
 
@@ -196,6 +197,7 @@ std::vector<std::shared_ptr<::gloo::transport::Device>> devices_for(const Backen
 }
 
 ConnectedBackend connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
+  survive_broken_pipes();  // the end of a peer is an error of the calls to it, not this rank's end
   auto options = c10d::ProcessGroupGloo::Options::create(settings.timeout);
   options->threads = 2;  // as PyTorch: two collectives of a group can be under way
   options->devices = devices_for(settings);

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -13,6 +12,7 @@
 #include "paceline/comm/failure_internal.h"
 #include "paceline/comm/group_internal.h"
 #include "paceline/core/error.h"
+#include "paceline/core/posix/broken_pipe.h"
 #include "paceline/core/posix/descriptor.h"
 
 namespace paceline::comm {
@@ -66,7 +66,7 @@ c10::intrusive_ptr<c10d::Store> connect_to_store(const GroupOptions& options, bo
   const bool agent_keeps_store = variable("TORCHELASTIC_USE_AGENT_STORE", "False") == "True";
   store_options.isServer = !agent_keeps_store && options.rank == 0;
   // The store's server writes to sockets whose other ends may be gone: that must not end this rank.
-  if (store_options.isServer) ::signal(SIGPIPE, SIG_IGN);
+  if (store_options.isServer) survive_broken_pipes();
   const std::string host = loopback ? "127.0.0.1" : variable("MASTER_ADDR");
   if (store_options.isServer && loopback)
     store_options.masterListenFd = listen_on_loopback(store_options.port).release();

@@ -80,10 +80,10 @@ struct Watch {
     const int64_t now = step();
     if (now > last_step) {
       const std::lock_guard lock(mutex);
-      if (now > last_step) {
+      if (now > last_step && !is_over) {
         last_step = now;
         begun.push_back({now, Clock::now()});
-        is_over = is_over || (steps > 0 && steps_ended() >= steps);
+        is_over = steps > 0 && steps_ended() >= steps;
         if (is_over) over.notify_all();
       }
     }
@@ -108,10 +108,11 @@ struct Watch {
   std::map<std::pair<pid_t, std::vector<std::string>>, int64_t> bytes;
 };
 
-// Never destroyed: callbacks may run a little longer than they are installed.
+// Never destroyed: callbacks may run a little longer than they are installed. A fork begins with none: a shared pointer
+// that may be exchanged has a lock in it.
 std::atomic<std::shared_ptr<Watch>>& current_watch() {
-  static auto* const watch = new std::atomic<std::shared_ptr<Watch>>;
-  return *watch;
+  static const auto* const watch = new PerProcess<std::atomic<std::shared_ptr<Watch>>>;
+  return **watch;
 }
 thread_local std::shared_ptr<Watch> watch_of_thread;
 
@@ -120,9 +121,7 @@ struct Inside final : at::ObserverContext {};
 std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& function) {
   if (!of_thread) {
     auto watch = current_watch().load();
-    // A fork has its parent's locks as they stood.
-    if (!watch || !watch->home.is_here()) return nullptr;
-    if (!watch->notice_step()) return nullptr;
+    if (!watch || !watch->notice_step()) return nullptr;
     if (watch->wanted == Wanted::allocations) {
       // The program's own profiler comes first.
       if (ThreadLocalDebugInfo::get(DebugInfoKind::PROFILER_STATE) != nullptr) return nullptr;

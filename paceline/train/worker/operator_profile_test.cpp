@@ -1,10 +1,12 @@
 #include <arrow/util/compression.h>
+#include <ATen/record_function.h>
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <thread>
 
 #include "paceline/core/json.h"
 #include "paceline/core/posix/sealed_memory.h"
@@ -125,6 +127,8 @@ TEST(OperatorProfile, AForkIsNotWatched) {
   if (!testing::kForksBesideThreadsMayAllocate) GTEST_SKIP() << "forks cannot allocate";
   const OwnProfile taken = while_multiplying([] {
     auto profile = std::async(std::launch::async, [] { return profile_allocations(0.5); });
+    while (!at::hasGlobalCallbacks()) std::this_thread::yield();
+    (void)torch::empty({3});  // LibTorch locks its list when a thread first sees that it has changed
     for (int i = 0; i < 20; ++i) {
       EXPECT_TRUE(testing::holds_in_fork([] {
         const torch::NoGradGuard no_grad;

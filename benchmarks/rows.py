@@ -236,6 +236,13 @@ ROWS = [
     Row("memory_profile_cost", "the same while `paceline profile --memory` notes what operators allocate; memray: as py-spy",
         "%", Target("≤ 10 %", lambda row: row.ours.value <= 10),
         profiled("memory"), {"memray": profiler("memray")}, runs=5, program="profile_cost"),
+    Row("profile_pause", "the longest time that a thread which multiplies matrices stands still while `paceline profile` watches "
+        "its worker in each of its ways, or `paceline stacks` is called; one worker, 2 s each", "ms",
+        Target("≤ 100 ms", lambda row: row.ours.value <= 100),
+        ours("profile_pause", 2, 1), {}, runs=3),
+    Row("profile_pause_python", "the same in Python, where py-spy and memray watch", "ms",
+        Target("≤ 100 ms", lambda row: row.ours.value <= 100),
+        python("profile_pause_python", 2, 1), {}, runs=3, program="paceline_python", programs=("paceline",)),
     Row("memory_beside_workers",
         "memory that all processes but 2 workers have written, beyond a program that only loads (Lib)Torch", "MB",
         Target("≤ 60 MB", lambda row: row.ours.value <= 60),

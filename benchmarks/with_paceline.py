@@ -1,5 +1,7 @@
 """Paceline's Python package as `make bench` measures it: one function a row, called in the driver."""
 
+import collections
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -20,13 +22,13 @@ from measurement import (arguments, import_torch_seconds, now_ns, own_megabytes,
                          write_rank)
 
 
-def fit(train_loop, options, **config) -> None:
-    """Trains with two workers; `config` reaches the train loop beside `scratch`."""
+def fit(train_loop, options, *, workers: int = 2, **config) -> None:
+    """Trains with `workers`; `config` reaches the train loop beside `scratch`."""
     scratch = str(config.pop("scratch", options.scratch))
     TorchTrainer(
         train_loop,
         train_loop_config={"scratch": scratch} | config,
-        scaling_config=paceline.train.ScalingConfig(num_workers=2),
+        scaling_config=paceline.train.ScalingConfig(num_workers=workers),
         run_config=paceline.train.RunConfig(
             storage_path=str(pathlib.Path(scratch) / "results"),
             failure_config=paceline.train.FailureConfig(max_failures=1),
@@ -167,6 +169,61 @@ def fsdp2_step_shm(options) -> None:
     print_samples(read_rank(options.scratch, 0)["milliseconds"])
 
 
+def profile_pause_python(options) -> None:
+    """The longest time from one product of two matrices to the next, as in profile_pause.cpp."""
+    seconds = 2  # of a profile, and before each
+    scratch = pathlib.Path(options.scratch)
+
+    def train_loop(config):
+        torch.set_num_threads(1)
+        one, scratch, pauses = torch.rand(128, 128), pathlib.Path(config["scratch"]), []
+        (scratch / "warm").touch()
+        looked_ns = before_ns = now_ns()
+        while True:
+            one @ one
+            now = now_ns()
+            if now - before_ns >= 1e6:
+                pauses.append((before_ns, now - before_ns))
+            if now - looked_ns >= 5e7:
+                if (scratch / "end").exists():
+                    break
+                looked_ns = now
+            before_ns = now_ns()
+        write_rank(config["scratch"], 0, {"pauses": pauses})
+
+    def ask() -> list[tuple[str, int, int]]:
+        while not (scratch / "warm").exists():
+            time.sleep(0.02)
+        run = next((scratch / "results").iterdir())
+        program = pathlib.Path(paceline.__file__).parents[2] / "paceline" / "cli" / "paceline"
+        watching = ["profile", run, "--seconds", str(seconds)]
+        questions = {"processor time": watching, "waiting": [*watching, "--off-cpu"], "memory": [*watching, "--memory"],
+                     "a timeline": [*watching, "--timeline"], "stacks": ["stacks", run]}
+        windows = []
+        for _ in range(options.iterations):
+            for what, question in questions.items():
+                begin_ns = now_ns()
+                time.sleep(seconds)
+                windows.append(("no profile", begin_ns, now_ns()))
+                begin_ns = now_ns()
+                subprocess.run([program, *question], check=True, stdout=subprocess.DEVNULL)
+                windows.append((what, begin_ns, now_ns()))
+        (scratch / "end").touch()
+        return windows
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        asked = threads.submit(ask)
+        fit(train_loop, options, workers=1)
+    pauses = read_rank(scratch, 0)["pauses"]
+    longest = collections.defaultdict(list)
+    for what, begin_ns, end_ns in asked.result():
+        lengths = [length for at_ns, length in pauses if at_ns + length >= begin_ns and at_ns <= end_ns]
+        longest[what].append(max(lengths, default=1e6) / 1e6)
+    also = {f"{what} (ms)": max(values) for what, values in longest.items()}
+    del longest["no profile"]
+    print_samples([max(values) for values in zip(*longest.values(), strict=True)], also)
+
+
 def installed_size(options) -> None:
     """What `pip install` adds to torch and pyarrow, which both need."""
     build = pathlib.Path(paceline.__file__).parents[2]
@@ -180,7 +237,7 @@ def installed_size(options) -> None:
 
 ROWS = {row.__name__: row for row in (startup_python_warm, startup_python_second, startup_python_cold, first_step_python, report_python,
                                       restart_python, worker_memory_python, images_python, ddp_step_shm_python, fsdp2_step_shm,
-                                      installed_size)}
+                                      profile_pause_python, installed_size)}
 
 if __name__ == "__main__":
     options = arguments(ROWS)

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "paceline/checkpoint/damage.h"
 #include "paceline/core/fail_point.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
@@ -26,21 +27,9 @@ std::string shown(const storage::Storage& storage, const std::string& name) {
   return storage.location(name).text();
 }
 
-arrow::Status wrong_size(const std::string& file, int64_t got, int64_t wanted) {
-  return arrow::Status::IOError("checkpoint file ", file, " has ", got, " bytes; wanted ", wanted);
-}
-
-arrow::Status damaged(const std::string& file, const std::string& got, const std::string& wanted) {
-  return arrow::Status::IOError("checkpoint file ", file, " is damaged: its checksum is ", got, ", wanted ", wanted);
-}
-
-arrow::Status missing(const std::string& file, int64_t wanted) {
-  return arrow::Status::IOError("checkpoint file ", file, " is missing; wanted ", wanted, " bytes");
-}
-
 arrow::Status check_sum(const std::string& file, const storage::FileSum& got, const FileEntry& wanted) {
   if (got.size != wanted.size) return wrong_size(file, got.size, wanted.size);
-  return got.checksum == wanted.checksum ? arrow::Status::OK() : damaged(file, got.checksum, wanted.checksum);
+  return got.checksum == wanted.checksum ? arrow::Status::OK() : wrong_checksum(file, got.checksum, wanted.checksum);
 }
 
 // Reads a whole file through `take`, and gives size and checksum.
@@ -62,7 +51,7 @@ arrow::Result<storage::FileSum> read_through(const storage::FileReader& file, co
 arrow::Status download_file(const storage::Storage& from, const std::string& name, const std::string& to,
                             const FileEntry* wanted) {
   auto opened = from.open(name);
-  if (opened.status().IsKeyError() && wanted != nullptr) return missing(shown(from, name), wanted->size);
+  if (opened.status().IsKeyError() && wanted != nullptr) return missing_file(shown(from, name), wanted->size);
   ARROW_ASSIGN_OR_RAISE(const auto file, std::move(opened));
   ARROW_RETURN_NOT_OK(storage::make_folders(std::filesystem::path(to).parent_path().string()));
   ARROW_ASSIGN_OR_RAISE(auto writer, storage::FileWriter::create(to));
@@ -177,7 +166,7 @@ arrow::Status check_object_sizes(const storage::Storage& checkpoint, const Manif
   for (const auto& file : files) sizes[file.name] = file.size;
   for (const auto& [name, wanted] : manifest.files) {
     const auto got = sizes.find(name);
-    if (got == sizes.end()) return missing(shown(checkpoint, name), wanted.size);
+    if (got == sizes.end()) return missing_file(shown(checkpoint, name), wanted.size);
     if (got->second != wanted.size) return wrong_size(shown(checkpoint, name), got->second, wanted.size);
   }
   return arrow::Status::OK();
@@ -199,11 +188,14 @@ arrow::Status verify_objects(const storage::Storage& checkpoint, const Manifest&
   ARROW_RETURN_NOT_OK(check_object_sizes(checkpoint, manifest));
   const std::vector<std::pair<std::string, FileEntry>> files(manifest.files.begin(), manifest.files.end());
   return storage::for_each_in_parallel(files.size(), [&](size_t index) -> arrow::Status {
-    if (given_up.stop_requested()) return verification_given_up(shown(checkpoint, ""));
     const auto& [name, wanted] = files[index];
-    ARROW_ASSIGN_OR_RAISE(const auto file, checkpoint.open(name));
-    const auto nothing = [](std::span<const std::byte>) { return arrow::Status::OK(); };
-    ARROW_ASSIGN_OR_RAISE(const auto sum, read_through(*file, nothing));
+    auto opened = checkpoint.open(name);
+    if (opened.status().IsKeyError()) return missing_file(shown(checkpoint, name), wanted.size);
+    ARROW_ASSIGN_OR_RAISE(const auto file, std::move(opened));
+    ARROW_ASSIGN_OR_RAISE(const auto sum, read_through(*file, [&](std::span<const std::byte>) {
+                            return given_up.stop_requested() ? verification_given_up(shown(checkpoint, ""))
+                                                             : arrow::Status::OK();
+                          }));
     return check_sum(shown(checkpoint, name), sum, wanted);
   });
 }

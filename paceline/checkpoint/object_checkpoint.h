@@ -50,8 +50,7 @@ arrow::Result<FoundManifest> find_object_manifest(const storage::Storage& storag
 arrow::Status check_object_sizes(const storage::Storage& checkpoint, const Manifest& manifest);
 /// Whether all the manifest's files are among these, with their sizes.
 bool has_files(const Manifest& manifest, const std::map<std::string, int64_t>& sizes);
-/// Reads every file and compares its checksum. Cancelled, behind the files that are being read, when `given_up` says
-/// so.
+/// Reads every file and compares its checksum. Cancelled soon after `given_up` says so.
 arrow::Status verify_objects(const storage::Storage& checkpoint, const Manifest& manifest,
                              const std::stop_token& given_up = {});
 /// What verify() says then.

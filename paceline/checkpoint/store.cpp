@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 
+#include "paceline/checkpoint/damage.h"
 #include "paceline/checkpoint/object_checkpoint.h"
 #include "paceline/checkpoint/stage.h"
 #include "paceline/core/fail_point.h"
@@ -461,11 +462,11 @@ arrow::Result<Manifest> read_manifest(const storage::Location& checkpoint_path) 
   if (found.ok()) return std::move(found->manifest);
   const std::string why = found.status().message();
   if (found.status().IsKeyError()) {
-    return arrow::Status::IOError(checkpoint_path, " is not a checkpoint of Paceline's: ", why,
-                                  "; read files of your own through Checkpoint.as_directory(), and give the folder "
-                                  "itself, such as RUN/checkpoint_000042, not the run's");
+    return no_manifest(checkpoint_path.text() + " is not a checkpoint of Paceline's: " + why +
+                       "; read files of your own through Checkpoint.as_directory(), and give the folder itself, such "
+                       "as RUN/checkpoint_000042, not the run's");
   }
-  return found.status().IsIOError() ? found.status() : arrow::Status::IOError(checkpoint_path, "/", why);
+  return found.status().IsIOError() ? found.status() : no_manifest(checkpoint_path.text() + "/" + why);
 }
 
 arrow::Result<FoundManifest> find_manifest_in(const std::string& folder) {
@@ -481,13 +482,9 @@ arrow::Status check_sizes(const storage::Location& checkpoint_path, const Manife
     const std::string path = checkpoint_path + "/" + name;
     std::error_code error;
     const auto size = fs::file_size(path, error);
-    if (error) {
-      return arrow::Status::IOError("checkpoint file ", path, " is missing (", error.message(), "); wanted ",
-                                    wanted.size, " bytes");
-    }
-    if (static_cast<int64_t>(size) != wanted.size) {
-      return arrow::Status::IOError("checkpoint file ", path, " has ", size, " bytes; wanted ", wanted.size);
-    }
+    if (error == std::errc::no_such_file_or_directory) return missing_file(path, wanted.size);
+    if (error) return arrow::Status::IOError("reading checkpoint file ", path, ": ", error.message());
+    if (static_cast<int64_t>(size) != wanted.size) return wrong_size(path, static_cast<int64_t>(size), wanted.size);
   }
   return arrow::Status::OK();
 }
@@ -500,12 +497,11 @@ arrow::Status verify(const storage::Location& checkpoint_path, const std::stop_t
   }
   ARROW_RETURN_NOT_OK(check_sizes(checkpoint_path, manifest));
   for (const auto& [name, wanted] : manifest.files) {
-    if (given_up.stop_requested()) return verification_given_up(checkpoint_path.text());
     const std::string path = checkpoint_path + "/" + name;
-    ARROW_ASSIGN_OR_RAISE(const auto got, storage::checksum_of_file(path));
-    if (got.checksum == wanted.checksum) continue;
-    return arrow::Status::IOError("checkpoint file ", path, " is damaged: its checksum is ", got.checksum, ", wanted ",
-                                  wanted.checksum);
+    const auto got = storage::checksum_of_file(path, given_up);
+    if (got.status().IsCancelled()) return verification_given_up(checkpoint_path.text());
+    ARROW_RETURN_NOT_OK(got);
+    if (got->checksum != wanted.checksum) return wrong_checksum(path, got->checksum, wanted.checksum);
   }
   return arrow::Status::OK();
 }

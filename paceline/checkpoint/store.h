@@ -110,8 +110,8 @@ arrow::Result<Manifest> read_manifest(const storage::Location& checkpoint_path);
 /// Finds missing and truncated files by their sizes, without reading them. IOError names the first.
 arrow::Status check_sizes(const storage::Location& checkpoint_path, const Manifest& manifest);
 /// Compares every file with the manifest: presence, size, checksum. IOError names the first that differs. Files that
-/// the manifest does not name, such as `.metadata.json`, are the user's affair. Cancelled, behind the file that it is
-/// reading, when `given_up` says so.
+/// the manifest does not name, such as `.metadata.json`, are the user's affair. Cancelled soon after
+/// `given_up` says so. is_damage() (damage.h) tells what differs from what cannot be read.
 arrow::Status verify(const storage::Location& checkpoint_path, const std::stop_token& given_up = {});
 
 }  // namespace paceline::checkpoint

@@ -3,8 +3,9 @@
 // torch gives a group of the same ranks that is made again the same name, and so the same prefix of the store: after
 // destroy_process_group(), when a program goes on after an error, and when torchrun starts ranks again, over the same
 // store, of which some were killed while they made the group. So each process that comes for a rank names itself; rank
-// 0 gives those that came last a new prefix, anew for each that comes later, until all of them have said that they have
-// it. Two keys and two waits for each rank.
+// 0 tells it a new prefix, its own, until all that came last have said that they have it, and tells them so. A process
+// keeps to what it has heard last: of two processes for rank 0 one meets the others, or none does. About 15 calls of
+// the store for each rank, whatever others have left there.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -15,7 +16,8 @@
 
 namespace paceline::comm {
 
-/// Collective. Throws CollectiveError, naming who has not come, after `timeout`, and what the store throws.
+/// Collective. Throws CollectiveError after `timeout`, for want of those that have not come, and what the store throws.
+/// The store needs compareSet(), which those of c10d have.
 c10::intrusive_ptr<c10d::Store> agree_on_keys(const c10::intrusive_ptr<c10d::Store>& given, int64_t rank,
                                               int64_t world_size, std::chrono::milliseconds timeout);
 

@@ -3,17 +3,23 @@
 #include <future>
 #include <set>
 #include <string>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <vector>
 
 #include "paceline/comm/agreed_keys_internal.h"
+#include "paceline/comm/control_store.h"
 #include "paceline/core/error.h"
+#include "paceline/rpc/memory_key_value.h"
+#include "paceline/testing/temporary_folder.h"
 
 namespace paceline::comm {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using Bytes = std::vector<uint8_t>;
 using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
 constexpr auto kEnough = 50s;
@@ -55,15 +61,18 @@ TEST(AgreedKeys, AreOtherOnesEachTime) {
   }
 }
 
-// Whose process is killed behind `calls` of set() and add().
+// Whose process is killed behind `calls` of those that change something.
 class DyingStore final : public c10d::Store {
  public:
   struct Killed : std::exception {};
   DyingStore(StorePointer store, int calls) : store_(std::move(store)), left_(calls) {}
   c10::intrusive_ptr<Store> clone() override { return store_; }
-  void set(const std::string& key, const std::vector<uint8_t>& value) override { live().set(key, value); }
+  void set(const std::string& key, const Bytes& value) override { live().set(key, value); }
   int64_t add(const std::string& key, int64_t value) override { return live().add(key, value); }
-  std::vector<uint8_t> get(const std::string& key) override { return store_->get(key); }
+  Bytes compareSet(const std::string& key, const Bytes& expected, const Bytes& desired) override {
+    return live().compareSet(key, expected, desired);
+  }
+  Bytes get(const std::string& key) override { return store_->get(key); }
   bool deleteKey(const std::string& key) override { return store_->deleteKey(key); }
   bool check(const std::vector<std::string>& keys) override { return store_->check(keys); }
   int64_t getNumKeys() override { return store_->getNumKeys(); }
@@ -71,6 +80,7 @@ class DyingStore final : public c10d::Store {
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
     store_->wait(keys, timeout);
   }
+  int left() const { return left_; }
 
  private:
   Store& live() {
@@ -82,7 +92,19 @@ class DyingStore final : public c10d::Store {
   int left_;
 };
 
-// Whichever rank is killed wherever, it and the others, or others in the others' place too, get there afterwards.
+// Whether the rank is killed behind so many calls, before it has the keys.
+bool is_killed(const StorePointer& store, int calls, int64_t rank, int64_t world_size) {
+  try {
+    (void)agree_on_keys(c10::make_intrusive<DyingStore>(store, calls), rank, world_size, 200ms);
+    return false;
+  } catch (const DyingStore::Killed&) {
+    return true;
+  } catch (const CollectiveError&) {
+    return true;  // for want of the other, which has given up
+  }
+}
+
+// Whichever rank is killed wherever, all get there afterwards that come then.
 TEST(AgreedKeys, WhoeverIsKilledWhileTheyAgreeDoesNotKeepTheNextFromIt) {
   constexpr int64_t kRanks = 2;
   for (int64_t killed = 0; killed < kRanks; ++killed) {
@@ -91,12 +113,7 @@ TEST(AgreedKeys, WhoeverIsKilledWhileTheyAgreeDoesNotKeepTheNextFromIt) {
       SCOPED_TRACE("rank " + std::to_string(killed) + " behind " + std::to_string(calls) + " calls");
       const auto store = c10::make_intrusive<c10d::HashStore>();
       auto other = begin(store, 1 - killed, kRanks, 200ms);
-      try {
-        (void)agree_on_keys(c10::make_intrusive<DyingStore>(store, calls), killed, kRanks, 200ms);
-        was_killed = false;
-      } catch (const std::exception&) {
-        was_killed = true;  // or the other gave up meanwhile
-      }
+      was_killed = is_killed(store, calls, killed, kRanks);
       other.get();
       made(store, kRanks);
       made(store, kRanks);
@@ -104,19 +121,83 @@ TEST(AgreedKeys, WhoeverIsKilledWhileTheyAgreeDoesNotKeepTheNextFromIt) {
   }
 }
 
+// Up to the call with which it is told that all have them: what it has then is nobody's.
+TEST(AgreedKeys, WhoeverIsKilledCanBeReplacedWhileTheOthersWait) {
+  constexpr int64_t kRanks = 3;
+  for (int64_t killed = 0; killed < kRanks - 1; ++killed) {
+    for (int calls = 0; calls < 12; ++calls) {
+      SCOPED_TRACE("rank " + std::to_string(killed) + " behind " + std::to_string(calls) + " calls");
+      const auto store = c10::make_intrusive<c10d::HashStore>();
+      std::vector<std::future<std::string>> others;
+      for (int64_t rank = 0; rank < kRanks - 1; ++rank) {
+        if (rank != killed) others.push_back(begin(store, rank, kRanks));
+      }
+      if (!is_killed(store, calls, killed, kRanks)) break;
+      others.push_back(begin(store, killed, kRanks));
+      others.push_back(begin(store, kRanks - 1, kRanks));
+      const std::string first = others.front().get();
+      EXPECT_THAT(first, ::testing::StartsWith("paceline_made_"));
+      for (size_t i = 1; i < others.size(); ++i) EXPECT_EQ(others[i].get(), first);
+    }
+  }
+}
+
+TEST(AgreedKeys, OfTwoForRankZeroOneMeetsTheOthersOrNone) {
+  for (int round = 0; round < 20; ++round) {
+    const auto store = c10::make_intrusive<c10d::HashStore>();
+    std::vector<std::future<std::string>> ranks;
+    for (const int64_t rank : {0, 0, 1, 2}) ranks.push_back(begin(store, rank, 3, 100ms));
+    std::vector<std::string> got;
+    for (auto& rank : ranks) got.push_back(rank.get());
+    const bool have_met = got[2].starts_with("paceline_made_") && got[3].starts_with("paceline_made_");
+    EXPECT_TRUE(!have_met || got[2] == got[3]) << got[2] << ", " << got[3];
+  }
+}
+
 TEST(AgreedKeys, WhoComesAgainIsTakenForTheOneThatCameBefore) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  EXPECT_THAT(prefix_of(store, 1, 2, 1ms), ::testing::HasSubstr("rank 1 of 2 cannot meet rank 0"));
-  EXPECT_THAT(prefix_of(store, 2, 3, 1ms), ::testing::HasSubstr("rank 2 of 3 cannot meet rank 0"));
+  EXPECT_THAT(prefix_of(store, 1, 2, 1ms), HasSubstr("rank 1 of 2 cannot meet the others for want of rank 0"));
+  EXPECT_THAT(prefix_of(store, 2, 3, 1ms), HasSubstr("rank 2 of 3 cannot meet the others for want of ranks 0, 1"));
   made(store, 2);
   made(store, 3);
 }
 
-TEST(AgreedKeys, WhoDoesNotComeIsNamed) {
+// Each kind of store has its own error for a wait that was too long.
+std::vector<StorePointer> stores_of_each_kind(const testing::TemporaryFolder& folder) {
+  static rpc::MemoryKeyValueStore values;
+  return {c10::make_intrusive<c10d::HashStore>(), c10::make_intrusive<c10d::FileStore>(folder / "store", 4),
+          make_control_store(values.client({.epoch = {1}, .attempt = {1}, .generation = {0}, .worker = {1}}), kEnough)};
+}
+
+TEST(AgreedKeys, WhoDoesNotComeIsNamedByAll) {
+  const testing::TemporaryFolder folder;
+  for (const StorePointer& store : stores_of_each_kind(folder)) {
+    std::vector<std::future<std::string>> ranks;
+    for (const int64_t rank : {0, 1, 2}) ranks.push_back(begin(store, rank, 4, 300ms));
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      EXPECT_EQ(ranks[rank].get(), "rank " + std::to_string(rank) +
+                                       " of 4 cannot meet the others for want of rank 3: no word within 300 ms");
+    }
+    made(store, 4);
+  }
+}
+
+TEST(AgreedKeys, TakeAFewCallsForEachRankWhateverIsLeft) {
+  constexpr int64_t kRanks = 32;
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  auto one = begin(store, 1, 4, 100ms);
-  EXPECT_THAT(prefix_of(store, 0, 4, 100ms), ::testing::HasSubstr("rank 0 of 4 cannot meet ranks 1, 2, 3: no word"));
-  EXPECT_THAT(one.get(), ::testing::HasSubstr("cannot meet rank 0"));
+  for (int64_t rank = 1; rank < kRanks; ++rank) (void)prefix_of(store, rank, kRanks, 1ms);
+  constexpr int kMany = 1'000'000;
+  std::vector<std::future<int>> calls;
+  for (int64_t rank = 0; rank < kRanks; ++rank) {
+    calls.push_back(std::async(std::launch::async, [&, rank] {
+      const auto counting = c10::make_intrusive<DyingStore>(store, kMany);
+      (void)agree_on_keys(counting, rank, kRanks, kEnough);
+      return kMany - counting->left();
+    }));
+  }
+  int all = 0;
+  for (auto& one : calls) all += one.get();
+  EXPECT_LE(all, 20 * kRanks);
 }
 
 }  // namespace

@@ -49,6 +49,13 @@ c10::intrusive_ptr<c10::ivalue::Future> make_future() {
   return future;
 }
 
+void wait_to_end(c10d::Work& work) noexcept {
+  try {
+    work.wait(kNoTimeout);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the future has it
+  }
+}
+
 // Several operations of the shared group that c10d has as one.
 class SharedWork final : public c10d::Work {
  public:
@@ -99,7 +106,7 @@ class SharedWork final : public c10d::Work {
   void abort() override { group_->abort(); }
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    if (!has_future()) wait_here_after_stop([this] { wait_for_end(); });
+    if (!has_future()) wait_here_after_stop([this] { wait_to_end(*this); });
     c10::intrusive_ptr<c10::ivalue::Future> future;
     bool is_over = false;
     {
@@ -175,13 +182,6 @@ class SharedWork final : public c10d::Work {
   bool has_future() const {
     const std::lock_guard lock(state_->mutex);
     return state_->future != nullptr;
-  }
-
-  void wait_for_end() noexcept {
-    try {
-      wait(kNoTimeout);
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the future has it
-    }
   }
 
   void push() {
@@ -268,6 +268,7 @@ class WaitingWork final : public c10d::Work {
   }
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    if (!has_future()) wait_here_after_stop([this] { wait_to_end(*this); });
     const std::lock_guard lock(state_->mutex_);
     if (!state_->future_) {
       state_->future_ = make_future();
@@ -277,6 +278,11 @@ class WaitingWork final : public c10d::Work {
   }
 
  private:
+  bool has_future() const {
+    const std::lock_guard lock(state_->mutex_);
+    return state_->future_ != nullptr;
+  }
+
   const std::shared_ptr<State> state_;
 };
 

@@ -12,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "paceline/comm/agreed_keys_internal.h"
+#include "paceline/comm/failure_internal.h"
 #include "paceline/comm/torch_distributed_internal.h"
 
 namespace paceline::comm {
@@ -104,7 +105,10 @@ void forget_groups_of_others(Progress& progress, const c10::intrusive_ptr<c10d::
 c10::intrusive_ptr<c10d::Backend> make_counted(const Backend& backend, const c10::intrusive_ptr<c10d::Store>& given,
                                                const BackendOptions& options,
                                                const c10::intrusive_ptr<c10d::Backend::Options>& of_backend) {
-  const c10::intrusive_ptr<c10d::Store> store = agree_on_keys(given, options.rank, options.world_size, options.timeout);
+  c10::intrusive_ptr<c10d::Store> store;
+  FailureReporter(options.rank, options.world_size, ThrownAs::torch_error).run("meeting", [&] {
+    store = agree_on_keys(given, options.rank, options.world_size, options.timeout);
+  });
   const auto life = std::make_shared<BackendLife>();
   std::shared_ptr<GroupProgress> progress;
   std::optional<Roll> roll;

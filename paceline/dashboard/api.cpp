@@ -283,8 +283,12 @@ arrow::Result<Response> Api::verification(const Call& call) {
   if (turn.others() >= kMostVerifications) {
     return problem(429, "another checkpoint is being verified", "ask again in a moment");
   }
-  ARROW_ASSIGN_OR_RAISE(const auto verified,
-                        views::verify_checkpoint(run::run_location(folder), call.part("name"), given_up_.get_token()));
+  std::stop_source nobody_waits;
+  const auto stop = [&] { nobody_waits.request_stop(); };
+  const std::stop_callback when_server_ends(given_up_.get_token(), stop);
+  const std::stop_callback when_browser_goes(call.request.given_up, stop);
+  ARROW_ASSIGN_OR_RAISE(const auto verified, views::verify_checkpoint(run::run_location(folder), call.part("name"),
+                                                                      nobody_waits.get_token()));
   return json_response(verified);
 }
 

@@ -6,8 +6,6 @@
 #include <fstream>
 #include <regex>
 
-#include "paceline/checkpoint/stage.h"
-#include "paceline/checkpoint/store.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/dashboard/prometheus.h"
 #include "paceline/dashboard/served_runs_fixture.h"
@@ -142,12 +140,7 @@ TEST_F(ApiTest, ProfilesAreThoseOfTheFolder) {
 
 TEST_F(ApiTest, ACheckpointIsComparedWithItsManifest) {
   const std::string run = "/api/v1/runs/" + finished("mnist") + "/checkpoints/";
-  std::filesystem::create_directory(folder("user"));
-  std::ofstream(folder("user") + "/model") << "weights";
-  auto stage = checkpoint::Stage::create(folder("mnist"), {.attempt = {1}, .worker = {1}}, 1).ValueOrDie();
-  ASSERT_TRUE(stage.copy_folder(folder("user")).ok());
-  const auto published =
-      checkpoint::Store(folder("mnist")).publish({{0, stage.finish().ValueOrDie()}}, {.report = 9}).ValueOrDie();
+  const checkpoint::Published published = published_checkpoint(folder("mnist"));
   const std::string verification = run + published.name + "/verification";
   const Json whole = get(verification);
   EXPECT_EQ(whole["is_whole"], true) << whole;
@@ -156,8 +149,14 @@ TEST_F(ApiTest, ACheckpointIsComparedWithItsManifest) {
   const Json damaged = get(verification);
   EXPECT_EQ(damaged["is_whole"], false);
   EXPECT_THAT(damaged["problem"].get<std::string>(), HasSubstr("/model is damaged"));
-  EXPECT_THAT(get(run + "checkpoint_000077/verification")["problem"].get<std::string>(),
-              HasSubstr("checkpoint_000077"));
+  std::filesystem::permissions(published.path + "/model", std::filesystem::perms::none);
+  if (::geteuid() != 0) {
+    EXPECT_EQ(ask_in_session("GET", verification).status, 500) << "not read is not damaged";
+  }
+  EXPECT_EQ(ask_in_session("GET", run + "checkpoint_000077/verification").status, 404);
+  std::filesystem::remove(published.path + "/paceline_manifest.json");
+  ASSERT_EQ(::mkfifo((published.path + "/paceline_manifest.json").c_str(), 0600), 0);
+  EXPECT_EQ(ask_in_session("GET", verification).status, 500) << "a pipe that nobody writes to";
   for (const char* wrong : {"logs", "..", "%2e%2e", "%2e%2e%2fmnist", "journal.jsonl"}) {
     EXPECT_NE(ask_in_session("GET", run + wrong + "/verification").status, 200) << wrong;
   }

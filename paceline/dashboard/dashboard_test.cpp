@@ -10,11 +10,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <stop_token>
 #include <thread>
 
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/network_interface.h"
+#include "paceline/dashboard/http_server.h"
 #include "paceline/dashboard/served_runs_fixture.h"
 
 namespace paceline::dashboard {
@@ -238,6 +241,24 @@ TEST_F(DashboardTest, AStreamThatIsClosedIsForgotten) {
     } while (answer.starts_with("HTTP/1.1 503 "));
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
   }
+}
+
+TEST(HttpServerTest, WhoAnswersHearsThatTheBrowserHasGone) {
+  Feed feed([](const std::string&) -> arrow::Result<Json> { return Json(); });
+  auto server = HttpServer::listen("127.0.0.1", 0, feed).ValueOrDie();
+  std::promise<void> asked, gone;
+  server->start([&](const Request& request) {
+    const std::stop_callback when_gone(request.given_up, [&] { gone.set_value(); });
+    asked.set_value();
+    EXPECT_EQ(gone.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    return Response{};
+  });
+  {
+    const Browser browser(server->port());
+    browser.send(request_for("/"));
+    asked.get_future().wait();
+  }
+  server->stop();
 }
 
 TEST_F(DashboardTest, SaysWhereItCannotListen) {

@@ -1,6 +1,7 @@
 #include "paceline/dashboard/http_server.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +18,7 @@
 #include <deque>
 #include <mutex>
 #include <set>
+#include <stop_token>
 #include <thread>
 
 #include "paceline/core/posix/thread.h"
@@ -69,6 +71,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_head();
   void read_body();
   void take();
+  void tell_when_gone(std::stop_source given_up);
   void send(Response response);
   void refuse(const beast::error_code& error);
   void drain();
@@ -254,10 +257,25 @@ void Connection::take() {
   request_.peer = peer_;
   request_.own_address = address_text(stream_.socket().local_endpoint(ignored).address());
   stream_.expires_never();
+  const std::stop_source given_up;
+  request_.given_up = given_up.get_token();
+  tell_when_gone(given_up);
   server_.in_background([self = shared_from_this()] {
     Response response = self->server_.answer(self->request_);
-    asio::post(self->server_.context,
-               [self, response = std::move(response)]() mutable { self->send(std::move(response)); });
+    asio::post(self->server_.context, [self, response = std::move(response)]() mutable {
+      self->stream_.cancel();  // tell_when_gone()
+      self->send(std::move(response));
+    });
+  });
+}
+
+// Of a connection on which more is sent meanwhile, it does not know.
+void Connection::tell_when_gone(std::stop_source given_up) {
+  stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this(), given_up = std::move(given_up)](
+                                                          const beast::error_code& error) mutable {
+    char next = 0;
+    if (error || ::recv(self->stream_.socket().native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT) != 0) return;
+    given_up.request_stop();
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,8 @@ struct Request {
   std::string peer;
   /// This machine's, to which the request came.
   std::string own_address = {};
+  /// Told when the connection ends before the answer.
+  std::stop_token given_up = {};
 
   /// The header's value; nothing where there is none, or more than one.
   std::optional<std::string_view> header(std::string_view name) const {

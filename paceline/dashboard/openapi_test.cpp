@@ -94,6 +94,7 @@ TEST_F(OpenApiTest, EveryRouteAnswersAsDescribed) {
   const run::FoundHang hang{.name = "2026-11-28T10:00:00Z", .attempt = 1, .ranks = {{.rank = 0}, {.rank = 1}}};
   ASSERT_TRUE(run::keep_hang(folder("mnist"), {.hang = hang, .workers = {{.worker = 1}, {.worker = 2}}}).ok());
   const std::string profile = keep_profile(folder("mnist"));
+  const std::string checkpoint = published_checkpoint(folder("mnist")).name;
   NodeSample sample{.time = 1000, .cpu_ratio = 0.5};
   sample.gpus.push_back({.uuid = "GPU-a", .name = "H100"});
   sample.processes.push_back({.worker = 1, .role = "worker", .cpu_cores = 1});
@@ -106,7 +107,8 @@ TEST_F(OpenApiTest, EveryRouteAnswersAsDescribed) {
     if (const size_t at = target.find("{id}"); at != std::string::npos) target.replace(at, 4, id);
     if (const size_t at = target.find("{stream}"); at != std::string::npos) target.replace(at, 8, "controller");
     if (const size_t at = target.find("{hang}"); at != std::string::npos) target.replace(at, 6, hang.name);
-    if (const size_t at = target.find("{name}"); at != std::string::npos) target.replace(at, 6, profile);
+    const std::string& name = route.name == std::string("verification") ? checkpoint : profile;
+    if (const size_t at = target.find("{name}"); at != std::string::npos) target.replace(at, 6, name);
     if (route.name == std::string("metrics")) target += "?names=loss";
     if (route.name == std::string("samples")) target += "?node=here";
     EXPECT_EQ(difference(get(target), route.gives(), ""), "") << target;

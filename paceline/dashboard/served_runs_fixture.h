@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "paceline/checkpoint/stage.h"
+#include "paceline/checkpoint/store.h"
 #include "paceline/dashboard/router.h"
 #include "paceline/run/kept_profiles.h"
 #include "paceline/run/reader.h"
@@ -60,6 +62,13 @@ class ServedRunsTest : public ::testing::Test {
     const run::KeptProfile profile{.name = run::profile_name(from_seconds(1'790'000'000)), .time = 1'790'000'000};
     EXPECT_TRUE(run::keep_profile(path, run::described(profile, taken), taken, {{1, "compressed"}}, "mnist").ok());
     return profile.name;
+  }
+  // Of the run in that folder, with one file "model" of 7 bytes.
+  checkpoint::Published published_checkpoint(const std::string& path) const {
+    testing::write_file(home_ / "user/model", "weights");
+    auto stage = checkpoint::Stage::create(path, {.attempt = {1}, .worker = {1}}, 1).ValueOrDie();
+    EXPECT_TRUE(stage.copy_folder(home_ / "user").ok());
+    return checkpoint::Store(path).publish({{0, stage.finish().ValueOrDie()}}, {.report = 9}).ValueOrDie();
   }
   // As the driver's indexer does it.
   static std::string index(const std::string& path) {

@@ -11,6 +11,8 @@ namespace {
 
 // Steps or reports after which the pauses between signs of progress are known well enough.
 constexpr int64_t kMarksToKnow = 3;
+// The same of steps that are no marks: what an optimizer does before training is among them.
+constexpr int64_t kStepsToKnow = 10;
 // Of one processor, on average since the last sign of progress: a thread that waits uses nearly nothing.
 constexpr double kComputingShare = 0.3;
 // What passes between two looks at most, in seconds, while the driver and its workers all run.
@@ -46,7 +48,7 @@ bool has_marks(const RankProgress& rank) {
 
 // Steps that are no marks tell how long its pauses are, too.
 bool has_known_pauses(const RankProgress& rank) {
-  return has_marks(rank) || rank.progress.step >= kMarksToKnow;
+  return has_marks(rank) || rank.progress.step >= kStepsToKnow;
 }
 
 // How long nobody may stand still: what the slowest pause so far allows.

@@ -48,12 +48,13 @@ std::string checksum_of(std::span<const std::byte> bytes) {
   return to_hex(XXH3_128bits(bytes.data(), bytes.size()));
 }
 
-arrow::Result<FileSum> checksum_of_file(const std::string& path) {
+arrow::Result<FileSum> checksum_of_file(const std::string& path, const std::stop_token& given_up) {
   ARROW_ASSIGN_OR_RAISE(const Descriptor file, open_for_reading(path));
   std::vector<std::byte> buffer(kPortion);
   Checksum checksum;
   int64_t size = 0;
   for (;;) {
+    if (given_up.stop_requested()) return arrow::Status::Cancelled("the rest of ", path, " is not read");
     ARROW_ASSIGN_OR_RAISE(const size_t count, read_at(file, path, size, buffer));
     if (count == 0) return FileSum{.size = size, .checksum = checksum.hex()};
     checksum.update({buffer.data(), count});

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 
 namespace paceline::storage {
@@ -38,7 +39,7 @@ struct FileSum {
 /// Portions in which files are read, summed and written: small enough to stay in a core's cache between these.
 inline constexpr size_t kPortion = size_t{1} << 20;
 
-/// Size and checksum of the file, read in portions.
-arrow::Result<FileSum> checksum_of_file(const std::string& path);
+/// Size and checksum of the file, read in portions. Cancelled between two when `given_up` says so.
+arrow::Result<FileSum> checksum_of_file(const std::string& path, const std::stop_token& given_up = {});
 
 }  // namespace paceline::storage

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 #include "paceline/storage/location.h"
 
@@ -13,48 +14,138 @@ constexpr std::string_view kHidden = "…";
 // Of a token: "<pad>" and "[MASK]" are tokens too.
 constexpr size_t kShortestToken = 8;
 
-bool is_word(char letter) {
-  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '-' || letter == '.';
+bool is_letter_or_digit(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0;
 }
 
-bool ends_text(char letter) {
-  constexpr std::string_view kEnds = " \t\r\n\"'`,;|<>(){}";
-  return kEnds.find(letter) != std::string_view::npos;
+bool is_blank(char letter) {
+  return std::isspace(static_cast<unsigned char>(letter)) != 0;
+}
+
+bool is_quote(char letter) {
+  return letter == '"' || letter == '\'';
+}
+
+bool is_word(char letter) {
+  return is_letter_or_digit(letter) || letter == '_' || letter == '-' || letter == '.';
+}
+
+char lower(char letter) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+}
+
+size_t end_of_word(std::string_view text, size_t begin) {
+  while (begin < text.size() && is_word(text[begin])) ++begin;
+  return begin;
+}
+
+size_t end_of_blanks(std::string_view text, size_t begin) {
+  while (begin < text.size() && is_blank(text[begin])) ++begin;
+  return begin;
 }
 
 // "--HF-Token" → "hftoken".
 std::string plain(std::string_view name) {
   std::string letters;
   for (const char letter : name) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (std::isalnum(byte) != 0) letters += static_cast<char>(std::tolower(byte));
+    if (is_letter_or_digit(letter)) letters += lower(letter);
   }
   return letters;
 }
 
-bool is_secret(std::string_view name, std::string_view value) {
-  constexpr std::array kAnywhere = {"secret",    "password",   "passwd",    "passphrase", "credential", "apikey",
-                                    "accesskey", "accountkey", "sharedkey", "privatekey", "authtoken",  "accesstoken"};
-  constexpr std::array kAtTheEnd = {"token", "pwd"};
-  const std::string letters = plain(name);
-  const auto is_in = [&](const char* word) { return letters.find(word) != std::string::npos; };
-  if (std::ranges::any_of(kAnywhere, is_in)) return true;
+// What a name says of its value.
+enum class Secrecy {
+  none,
+  token,  // a key, or a word for a tokenizer
+  path,   // "pwd": a password, or a folder
+  part,   // the name of a secret is a part of it: "api_key_count", or "api_key_of_bucket"
+  whole,
+};
+
+Secrecy secrecy(std::string_view name) {
+  constexpr std::array kSecrets = {"secret",    "password",  "passwd",     "passphrase", "credential",
+                                   "apikey",    "accesskey", "accountkey", "sharedkey",  "privatekey",
+                                   "secretkey", "authtoken", "accesstoken"};
+  constexpr std::array kTokenizers = {"pad",   "eos",   "bos",  "unk",   "mask", "sep",     "cls", "image",
+                                      "video", "audio", "stop", "start", "end",  "special", "per"};
+  std::string letters = plain(name);
+  if (letters.ends_with("authorization")) return Secrecy::whole;
+  if (letters.ends_with("pwd")) return Secrecy::path;
+  bool is_part = false;
+  for (const std::string_view word : kSecrets) {
+    const size_t at = letters.rfind(word);
+    if (at == std::string::npos) continue;
+    const size_t end = at + word.size();
+    if (end == letters.size() || (end + 1 == letters.size() && letters[end] == 's')) return Secrecy::whole;
+    is_part = true;
+  }
+  if (is_part) return Secrecy::part;
+  if (!letters.ends_with("token")) return Secrecy::none;
+  letters.resize(letters.size() - std::string_view("token").size());
   const auto is_last = [&](const char* word) { return letters.ends_with(word); };
-  return std::ranges::any_of(kAtTheEnd, is_last) && value.size() >= kShortestToken && !value.starts_with('<') &&
-         !value.starts_with('[');
+  return std::ranges::any_of(kTokenizers, is_last) ? Secrecy::none : Secrecy::token;
 }
 
-// A URI whose scheme begins at `begin`: to its end, or to that of the text if all of it is one. A key may have any
-// letter.
+bool is_switch_or_number(std::string_view value) {
+  constexpr std::array<std::string_view, 6> kSwitches = {"true", "false", "none", "null", "yes", "no"};
+  if (value.find_first_not_of("0123456789.") == std::string_view::npos) return true;
+  const auto is_same = [&](std::string_view word) { return std::ranges::equal(word, value, {}, {}, lower); };
+  return std::ranges::any_of(kSwitches, is_same);
+}
+
+bool begins_secret(Secrecy secrecy, char first) {
+  return !(secrecy == Secrecy::token && (first == '<' || first == '[')) &&
+         !(secrecy == Secrecy::path && (first == '/' || first == '~'));
+}
+
+bool is_secret(Secrecy secrecy, std::string_view value) {
+  if (value.empty() || value == kHidden || !begins_secret(secrecy, value[0])) return false;
+  switch (secrecy) {
+    case Secrecy::none:
+      return false;
+    case Secrecy::token:
+      return value.size() >= kShortestToken;
+    case Secrecy::path:
+      return true;
+    case Secrecy::part:
+      return !is_switch_or_number(value);
+    case Secrecy::whole:
+      return std::isdigit(static_cast<unsigned char>(value[0])) != 0 || !is_switch_or_number(value);
+  }
+  return false;
+}
+
+bool is_secret(Secrecy secrecy, const Json& value) {
+  if (value.is_string()) return is_secret(secrecy, std::string_view(value.get_ref<const std::string&>()));
+  if (value.is_number()) return secrecy == Secrecy::whole;
+  return value.is_structured() &&
+         std::ranges::any_of(value, [&](const Json& member) { return is_secret(secrecy, member); });
+}
+
+// Whether a list goes on behind the separator: at a text's end, a blank, or in front of what `begins` an element.
+template <class Begins>
+bool ends_element(std::string_view text, size_t separator, const Begins& begins) {
+  const size_t next = separator + 1;
+  return next == text.size() || is_blank(text[next]) || begins(end_of_word(text, next));
+}
+
+// A URI whose scheme begins at `begin`: to its end. A key may have any letter.
 size_t end_of_uri(std::string_view text, size_t begin) {
+  constexpr std::string_view kEnds = " \t\r\n\"'`|<>(){}";
+  const auto begins_uri = [&](size_t at) { return text.substr(at).starts_with("://"); };
   size_t end = begin;
-  while (end < text.size() && !ends_text(text[end])) ++end;
+  while (end < text.size() && kEnds.find(text[end]) == std::string_view::npos) {
+    if ((text[end] == ',' || text[end] == ';') && ends_element(text, end, begins_uri)) break;
+    ++end;
+  }
   return end;
 }
 
 std::string shown_uri(std::string_view uri) {
   std::string shown = Location(uri).text();
-  if (!uri.starts_with("http://") && !uri.starts_with("https://")) return shown;
+  std::string scheme(uri.substr(0, uri.find("://")));
+  std::ranges::transform(scheme, scheme.begin(), lower);
+  if (scheme != "http" && !scheme.ends_with("https") && !scheme.ends_with("+http")) return shown;
   const size_t begin = shown.find("://") + 3;
   const size_t at = shown.substr(0, shown.find('/', begin)).rfind('@');
   if (at != std::string::npos) shown.replace(begin, at - begin, kHidden);
@@ -75,39 +166,73 @@ std::string without_keys_of_uris(std::string_view text) {
   return shown.append(text.substr(taken));
 }
 
-// `password=…`, `?token=…`, `Pwd=…;`.
+// The end of what stands behind a name, from its first letter on: to the closing quote, or to where a list of such
+// goes on.
+size_t end_of_value(std::string_view text, size_t begin, char quote) {
+  if (quote != 0) return std::min(text.find(quote, begin), text.size());
+  const auto begins_name = [&](size_t at) { return at < text.size() && (text[at] == '=' || text[at] == ':'); };
+  size_t end = begin;
+  while (end < text.size() && !is_blank(text[end]) && !is_quote(text[end]) && text[end] != '&') {
+    if ((text[end] == ',' || text[end] == ';' || text[end] == '|') && ends_element(text, end, begins_name)) break;
+    ++end;
+  }
+  while (end > begin && std::string_view(")}]>`").find(text[end - 1]) != std::string_view::npos) --end;
+  return end;
+}
+
+// Where the value of the name that ends at `name_end` begins; npos without one.
+size_t begin_of_value(std::string_view text, size_t name_begin, size_t name_end) {
+  size_t at = name_end;
+  if (at < text.size() && is_quote(text[at])) ++at;
+  const size_t behind_blanks = end_of_blanks(text, at);
+  if (behind_blanks < text.size() && (text[behind_blanks] == '=' || text[behind_blanks] == ':')) {
+    if (text.substr(behind_blanks).starts_with("://")) return std::string_view::npos;
+    return end_of_blanks(text, behind_blanks + 1);
+  }
+  const bool is_flag = text[name_begin] == '-' && behind_blanks > name_end && behind_blanks < text.size();
+  return is_flag && text[behind_blanks] != '-' ? behind_blanks : std::string_view::npos;
+}
+
+// `password=…`, `"api_key": "…"`, `--token …`, `?token=…`, `Pwd=…;`, `Authorization: Basic …`.
 std::string without_named_values(std::string_view text) {
   std::string shown;
   size_t taken = 0;
-  for (size_t equals = text.find('='); equals != std::string_view::npos; equals = text.find('=', equals + 1)) {
-    if (equals < taken) continue;
-    size_t begin = equals;
-    while (begin > taken && is_word(text[begin - 1])) --begin;
-    size_t value = equals + 1;
-    if (value < text.size() && (text[value] == '"' || text[value] == '\'')) ++value;
-    size_t end = value;
-    while (end < text.size() && !ends_text(text[end]) && text[end] != '&') ++end;
-    if (end == value || !is_secret(text.substr(begin, equals - begin), text.substr(value, end - value))) continue;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = end_of_word(text, begin);
+    const size_t name = std::exchange(begin, std::max(end, begin + 1));
+    const Secrecy found = secrecy(text.substr(name, end - name));
+    if (found == Secrecy::none) continue;
+    size_t value = begin_of_value(text, name, end);
+    if (value == std::string_view::npos) continue;
+    const char quote = value < text.size() && is_quote(text[value]) ? text[value++] : '\0';
+    if (plain(text.substr(name, end - name)).ends_with("authorization")) {
+      const size_t behind_scheme = end_of_blanks(text, end_of_word(text, value));
+      if (behind_scheme < text.size() && is_blank(text[behind_scheme - 1])) value = behind_scheme;
+    }
+    if (value == text.size() || !begins_secret(found, text[value])) continue;  // its end may be far
+    const size_t value_end = end_of_value(text, value, quote);
+    if (!is_secret(found, text.substr(value, value_end - value))) continue;
     shown += text.substr(taken, value - taken);
     shown += kHidden;
-    taken = end;
+    begin = taken = value_end;
   }
   return shown.append(text.substr(taken));
 }
 
-std::string without_bearers(std::string text) {
-  constexpr std::string_view kScheme = "Bearer ";
-  for (size_t at = text.find(kScheme); at != std::string::npos; at = text.find(kScheme, at + 1)) {
-    const size_t begin = at + kScheme.size();
-    const size_t end = end_of_uri(text, begin);
-    if (end > begin) text.replace(begin, end - begin, kHidden);
+std::string without_bearers(std::string_view text) {
+  constexpr std::string_view kScheme = "bearer ";
+  const auto is_same = [](char one, char other) { return lower(one) == other; };
+  std::string shown;
+  size_t taken = 0;
+  for (;;) {
+    const auto found = std::ranges::search(text.substr(taken), kScheme, is_same);
+    if (found.empty()) return shown.append(text.substr(taken));
+    const size_t begin = static_cast<size_t>(found.end() - text.begin());
+    const size_t end = end_of_value(text, begin, 0);
+    shown += text.substr(taken, begin - taken);
+    if (end > begin) shown += kHidden;
+    taken = end;
   }
-  return text;
-}
-
-bool is_named_secret(std::string_view name, const Json& value) {
-  return value.is_string() && !value.get_ref<const std::string&>().empty() &&
-         is_secret(name, value.get_ref<const std::string&>());
 }
 
 }  // namespace
@@ -124,7 +249,7 @@ Json without_secrets(const Json& value) {
     Json shown = Json::object();
     for (const auto& [name, member] : value.items()) {
       shown[without_secrets(std::string_view(name))] =
-          is_named_secret(name, member) ? Json(kHidden) : without_secrets(member);
+          is_secret(secrecy(name), member) ? Json(kHidden) : without_secrets(member);
     }
     return shown;
   }
@@ -132,7 +257,7 @@ Json without_secrets(const Json& value) {
   Json shown = Json::array();
   std::string_view flag;  // before this one
   for (const Json& element : value) {
-    shown.push_back(!flag.empty() && is_named_secret(flag, element) ? Json(kHidden) : without_secrets(element));
+    shown.push_back(!flag.empty() && is_secret(secrecy(flag), element) ? Json(kHidden) : without_secrets(element));
     flag = {};
     if (!element.is_string()) continue;
     const auto& text = element.get_ref<const std::string&>();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace paceline::storage {
 namespace {
 
@@ -38,11 +40,65 @@ TEST(Secrets, AreLeftOutBehindTheirNames) {
   EXPECT_EQ(without_secrets(config), expected);
 }
 
+TEST(Secrets, EndWhereTheirValuesEnd) {
+  EXPECT_EQ(shown("--password=my,SECRET"), "--password=…");
+  EXPECT_EQ(shown("--password=\"two SECRETS\" --lr=1"), "--password=\"…\" --lr=1");
+  EXPECT_EQ(shown("user=u,password=SE,CRET,host=h"), "user=u,password=…,host=h");
+  EXPECT_EQ(shown("Client(password=SECRET), next"), "Client(password=…), next");
+  EXPECT_EQ(shown("train --hf-token hf_12345678 --lr 1"), "train --hf-token … --lr 1");
+  EXPECT_EQ(shown("password: SECRET\nlr: 1"), "password: …\nlr: 1");
+  EXPECT_EQ(shown(R"({"password": "SECRET", "lr": 1})"), R"({"password": "…", "lr": 1})");
+  EXPECT_EQ(shown("Authorization: Basic SECRET=="), "Authorization: Basic …");
+  EXPECT_EQ(shown("authorization: bearer SECRET"), "authorization: bearer …");
+  EXPECT_EQ(shown("postgres://u:pa,SECRET@h/db"), "postgres://u:…@h/db");
+  EXPECT_EQ(shown("git+https://TOKEN@github.com/a"), "git+https://…@github.com/a");
+  EXPECT_EQ(shown("HTTPS://TOKEN@github.com/a"), "HTTPS://…@github.com/a");
+}
+
+TEST(Secrets, OfAnyKindAreLeftOut) {
+  const Json config = {{"credentials", {{"user", "u"}, {"key", "SECRET"}}},
+                       {"api_keys", {"sk-SECRET"}},
+                       {"password", 12345678},
+                       {"keys", {{"password_of_host", {"h", "SECRET"}}}},
+                       {"headers", {{"Authorization", "Basic SECRET"}}}};
+  const Json expected = {{"credentials", "…"},
+                         {"api_keys", "…"},
+                         {"password", "…"},
+                         {"keys", {{"password_of_host", "…"}}},
+                         {"headers", {{"Authorization", "…"}}}};
+  EXPECT_EQ(without_secrets(config), expected);
+}
+
+// The linear share of a text of this size takes milliseconds, a quadratic one minutes.
+TEST(Secrets, LongTextsTakeLittleTime) {
+  for (const char* part :
+       {"a=", "day=03/h=07/p=1.parquet:", "token=<", "pwd=/", "a,", "x://", "password", "--token ", "secret=,"}) {
+    std::string text;
+    while (text.size() < (1 << 20)) text += part;
+    EXPECT_LE(without_secrets(std::string_view(text)).size(), 2 * text.size()) << part;
+  }
+}
+
 TEST(Secrets, WhatOtherNamesHaveStays) {
-  const Json config = {{"max_tokens", 512},    {"tokenizer", "bert-base-uncased"},
-                       {"pad_token", "<pad>"}, {"eos_token", "[EOS]"},
-                       {"password", ""},       {"key", "image"},
-                       {"token", 3},           {"text", "a = b, 1=2 and x://y z=w"},
+  for (const char* text :
+       {"api_key_count=3", "shared_key_frames=12", "no_password=True", "use_auth_token=True", "PWD=/home/u/project",
+        "stop_token=\n\nHuman:", "the password is: none", "secret://bucket/path", "max_tokens=4096"}) {
+    EXPECT_EQ(shown(text), text);
+  }
+  const Json config = {{"max_tokens", 512},
+                       {"tokenizer", "bert-base-uncased"},
+                       {"pad_token", "<pad>"},
+                       {"eos_token", "[EOS]"},
+                       {"password", ""},
+                       {"key", "image"},
+                       {"mask_token", "__MASK__"},
+                       {"sep_token", "separator"},
+                       {"loss_per_token", "mean_over_batch"},
+                       {"pwd", "/home/u/project"},
+                       {"secret_layers", {1, 2}},
+                       {"has_password", true},
+                       {"token", 3},
+                       {"text", "a = b, 1=2 and x://y z=w"},
                        {"lr", nullptr}};
   EXPECT_EQ(without_secrets(config), config);
   for (const char* text : {"", "=", "://", "a://", "=://=", "Bearer ", "--", "token=", "https://@/", "a=\"", "…"}) {

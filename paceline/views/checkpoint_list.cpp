@@ -1,9 +1,20 @@
 #include "paceline/views/checkpoint_list.h"
 
+#include "paceline/checkpoint/damage.h"
 #include "paceline/checkpoint/store.h"
 #include "paceline/core/run_layout.h"
+#include "paceline/storage/storage.h"
 
 namespace paceline::views {
+namespace {
+
+arrow::Result<bool> has_files(const storage::Location& folder) {
+  ARROW_ASSIGN_OR_RAISE(const auto storage, storage::open_storage(folder));
+  ARROW_ASSIGN_OR_RAISE(const auto files, storage->list());
+  return !files.empty();
+}
+
+}  // namespace
 
 arrow::Result<std::vector<ListedCheckpoint>> list_checkpoints(const storage::Location& location) {
   ARROW_ASSIGN_OR_RAISE(const auto store, checkpoint::Store::at(location));
@@ -39,9 +50,12 @@ arrow::Result<VerifiedCheckpoint> verify_checkpoint(const storage::Location& loc
     for (const auto& [file_name, file] : manifest->files) verified.bytes += file.size;
   }
   const arrow::Status found = manifest.ok() ? checkpoint::verify(checkpoint, given_up) : manifest.status();
-  if (!found.ok() && !found.IsIOError()) return found;
   verified.is_whole = found.ok();
-  if (!found.ok()) verified.problem = found.message();
+  if (verified.is_whole) return verified;
+  if (!checkpoint::is_damage(found)) return found;
+  ARROW_ASSIGN_OR_RAISE(const bool is_there, has_files(checkpoint));  // it may have been deleted meanwhile
+  if (!is_there) return arrow::Status::KeyError("there is no checkpoint ", name, " in this run, or no longer");
+  verified.problem = found.message();
   return verified;
 }
 

@@ -28,12 +28,12 @@ namespace paceline::views {
 PACELINE_RECORD(ListedCheckpoint, PACELINE_LISTED_CHECKPOINT_FIELDS);
 
 // What comparing all files of one with its manifest has found.
-#define PACELINE_VERIFIED_CHECKPOINT_FIELDS(FIELD)                                                     \
-  FIELD(std::string, name, "")                                                                         \
-  FIELD(bool, is_whole, false)                                                                         \
-  FIELD(std::string, problem, "") /* which file differs, or could not be read; "" where it is whole */ \
-  FIELD(int64_t, bytes, 0)        /* that its manifest names */                                        \
-  FIELD(int64_t, files, 0)                                                                             \
+#define PACELINE_VERIFIED_CHECKPOINT_FIELDS(FIELD)                               \
+  FIELD(std::string, name, "")                                                   \
+  FIELD(bool, is_whole, false)                                                   \
+  FIELD(std::string, problem, "") /* which file differs; "" where it is whole */ \
+  FIELD(int64_t, bytes, 0)        /* that its manifest names */                  \
+  FIELD(int64_t, files, 0)                                                       \
   FIELD(int64_t, tensors, 0)
 PACELINE_RECORD(VerifiedCheckpoint, PACELINE_VERIFIED_CHECKPOINT_FIELDS);
 
@@ -41,7 +41,8 @@ PACELINE_RECORD(VerifiedCheckpoint, PACELINE_VERIFIED_CHECKPOINT_FIELDS);
 arrow::Result<std::vector<ListedCheckpoint>> list_checkpoints(const storage::Location& location);
 
 /// Reads all of the checkpoint in the folder `name` of the run at a location, which takes as long as that. Invalid for
-/// what no checkpoint is called; Cancelled soon after `given_up` says so.
+/// what no checkpoint is called; KeyError where there is none; Cancelled soon after `given_up` says so. That it cannot
+/// be read is an error too, and says nothing of it.
 arrow::Result<VerifiedCheckpoint> verify_checkpoint(const storage::Location& location, const std::string& name,
                                                     const std::stop_token& given_up = {});
 

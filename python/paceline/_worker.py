@@ -2,7 +2,9 @@
 
 import atexit
 import contextlib
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -78,11 +80,12 @@ class Program:
             file = os.path.join(folder, "allocations")
             with memray.Tracker(file):
                 time.sleep(seconds)
-            with memray.FileReader(file) as reader:
-                return [
-                    (record.thread_name, record.tid, record.stack_trace()[::-1], record.size)
-                    for record in reader.get_high_watermark_allocation_records(merge_threads=False)
-                ]
+            read = subprocess.run(
+                [sys.executable, "-m", "paceline._memory_records", file], stdin=subprocess.DEVNULL, capture_output=True, text=True
+            )
+        if read.returncode != 0:
+            raise RuntimeError(f"what it noted cannot be read: {read.stderr.strip() or read.returncode}")
+        return json.loads(read.stdout)
 
     def flush(self):
         # The process ends without the interpreter's own end: what trackers and others have left for it is done here,

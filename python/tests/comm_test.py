@@ -156,6 +156,28 @@ dist.init_process_group("paceline")
 dist.barrier()
 """
 
+# Each rank is on a node of its own, as it says; a message is no call that both make.
+WHEN_CALLBACKS_HAVE_STOPPED_BETWEEN_NODES = (
+    """
+import atexit
+
+@atexit.register
+def last_of_all():
+    values = torch.ones(3)
+    if dist.get_rank() == 1:
+        dist.isend(values, 0).wait()
+    else:
+        assert dist.irecv(values, 1).get_future().then(lambda done: 6).wait() == 6
+"""
+    + WHEN_CALLBACKS_HAVE_STOPPED.replace(
+        "import paceline.comm\n",
+        """import paceline.comm
+from paceline._native import native
+paceline.comm._make = lambda options: native.make_shared_memory(
+    options.store, options.group_rank, options.group_size, options.timeout, counted=False, node=str(options.group_rank))
+""",
+    )
+)
 
 # Rank 1 comes when the callbacks of rank 0 have stopped, which has asked for its future before.
 COMPLETED_AFTER_CALLBACKS = """
@@ -207,6 +229,7 @@ dist.barrier()
         ENDING,
         WAITING_FOR_ANOTHER_AT_THE_END,
         WHEN_CALLBACKS_HAVE_STOPPED,
+        WHEN_CALLBACKS_HAVE_STOPPED_BETWEEN_NODES,
         COMPLETED_AFTER_CALLBACKS,
         ASKED_FOR_WHILE_ANOTHER_ENDS,
     ],

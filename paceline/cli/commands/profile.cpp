@@ -90,12 +90,16 @@ arrow::Status write_profile(const stacks::Profiles& profiles, const std::string&
   return storage::write_atomically(path, text);
 }
 
+void check_output(const ProfileSettings& settings) {
+  const bool is_timeline = rpc::find_profile_kind(settings.kind)->is_timeline;
+  if (settings.output.empty() || settings.output.ends_with(".json.gz") == is_timeline) return;
+  throw CLI::ValidationError("--output", std::string("wanted a file that ends with ") +
+                                             (is_timeline ? ".json.gz" : ".json, .folded or .txt") +
+                                             " for this kind of profile, got " + settings.output);
+}
+
 arrow::Status profile(const ProfileSettings& settings) {
   const bool is_timeline = rpc::find_profile_kind(settings.kind)->is_timeline;
-  if (!settings.output.empty() && settings.output.ends_with(".json.gz") != is_timeline) {
-    return arrow::Status::Invalid("wanted a file that ends with ", is_timeline ? ".json.gz" : ".json, .folded or .txt",
-                                  " for this kind of profile, got ", settings.output);
-  }
   const std::filesystem::path folder = std::filesystem::path(settings.output).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder)) {
     return arrow::Status::Invalid("cannot write ", settings.output, ": there is no folder ", folder.string());
@@ -200,6 +204,7 @@ void add_profile(CLI::App& program, int& exit_code) {
   command->callback([=, &exit_code] {
     settings->run = *run;
     settings->as_json = *as_json;
+    check_output(*settings);
     exit_code = report(profile(*settings));
   });
 }

@@ -52,6 +52,13 @@ arrow::Status write_and_sync(const std::string& path, std::string_view content) 
   return arrow::Status::OK();
 }
 
+arrow::Result<Descriptor> open_file_or_folder(const std::string& path) {
+  // O_NONBLOCK: opening a named pipe would wait for a writer.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return errno_status("opening " + path);
+  return file;
+}
+
 // Walks `folder`; `above` are the folders on the way down, so that links in a circle are found.
 arrow::Status add_files_below(const std::string& folder, const std::string& prefix, std::vector<FileId>& above,
                               std::vector<std::string>& files) {
@@ -99,8 +106,10 @@ arrow::Status put_in_place(const std::string& temporary, const std::string& path
 }  // namespace
 
 arrow::Result<Descriptor> open_for_reading(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return errno_status("opening " + path);
+  ARROW_ASSIGN_OR_RAISE(Descriptor file, open_file_or_folder(path));
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) return errno_status("looking at " + path);
+  if (!S_ISREG(status.st_mode)) return arrow::Status::IOError("reading ", path, ": it is no regular file");
   return file;
 }
 
@@ -174,13 +183,13 @@ arrow::Status remove_temporary_files(const std::string& folder) {
 }
 
 arrow::Status sync(const std::string& path) {
-  ARROW_ASSIGN_OR_RAISE(const Descriptor file, open_for_reading(path));
+  ARROW_ASSIGN_OR_RAISE(const Descriptor file, open_file_or_folder(path));
   if (::fsync(file.get()) != 0) return errno_status("syncing " + path);
   return arrow::Status::OK();
 }
 
 arrow::Status sync_file_system(const std::string& path) {
-  ARROW_ASSIGN_OR_RAISE(const Descriptor file, open_for_reading(path));
+  ARROW_ASSIGN_OR_RAISE(const Descriptor file, open_file_or_folder(path));
   return ::syncfs(file.get()) == 0 ? arrow::Status::OK() : errno_status("syncing the file system of " + path);
 }
 

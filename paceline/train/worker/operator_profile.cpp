@@ -32,6 +32,9 @@ using c10::DebugInfoKind;
 using c10::ThreadLocalDebugInfo;
 using Clock = std::chrono::steady_clock;
 
+// For the first step of a loop that has had none: it may have none.
+constexpr std::chrono::seconds kFirstStepPatience{5};
+
 enum class Wanted { timeline, allocations };
 
 struct Operator {
@@ -72,7 +75,11 @@ struct StepBegin {
 // What is watched. Operators that are running when it ends are left out.
 struct Watch {
   explicit Watch(Wanted what, int64_t whole_steps = 0, std::function<int64_t()> step_now = nullptr)
-      : wanted(what), steps(whole_steps), step(std::move(step_now)), last_step(step ? step() : 0) {}
+      : wanted(what),
+        steps(whole_steps),
+        step(std::move(step_now)),
+        last_step(step ? step() : 0),
+        may_have_no_steps(last_step == 0) {}
 
   // Whether an operator that begins now is to be noted.
   bool notice_step() {
@@ -83,13 +90,14 @@ struct Watch {
       if (now > last_step && !is_over) {
         last_step = now;
         begun.push_back({now, Clock::now()});
+        if (steps > 0 && begun.size() == 1) operators.clear(), count = dropped = 0;  // of no whole step
         is_over = steps > 0 && steps_ended() >= steps;
-        if (is_over) over.notify_all();
+        changed.notify_all();
       }
     }
     if (steps == 0) return true;
     const std::lock_guard lock(mutex);
-    return !begun.empty() && !is_over;
+    return (!begun.empty() || may_have_no_steps) && !is_over;
   }
   // With the lock.
   int64_t steps_ended() const { return begun.empty() ? 0 : std::ssize(begun) - 1; }
@@ -99,8 +107,9 @@ struct Watch {
   const std::function<int64_t()> step;
   const HomeProcess home;
   std::atomic<int64_t> last_step;
+  const bool may_have_no_steps;  // the loop has had none so far: its operators are kept until one begins
   std::mutex mutex;
-  std::condition_variable over;
+  std::condition_variable changed;
   bool is_over = false;
   std::vector<StepBegin> begun;  // since it is watched
   std::map<pid_t, std::vector<Operator>> operators;
@@ -161,13 +170,19 @@ void leave(const at::RecordFunction&, at::ObserverContext* context) {
   std::ranges::move(taken->ended, std::back_inserter(all));
 }
 
+// Fewer seconds where a loop has no steps.
 void watch_for(double seconds, const std::shared_ptr<Watch>& watch) {
   current_watch().store(watch);
   const at::CallbackHandle handle = at::addGlobalCallback(
       at::RecordFunctionCallback(enter, leave).scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
   {
     std::unique_lock lock(watch->mutex);
-    watch->over.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return watch->is_over; });
+    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    const auto first = watch->steps > 0 && watch->may_have_no_steps ? Clock::now() + kFirstStepPatience : end;
+    watch->changed.wait_until(lock, std::min(first, end), [&] { return watch->is_over || !watch->begun.empty(); });
+    if (watch->steps == 0 || !watch->begun.empty()) {
+      watch->changed.wait_until(lock, end, [&] { return watch->is_over; });
+    }
     watch->is_over = true;
   }
   at::removeCallback(handle);
@@ -240,17 +255,20 @@ arrow::Result<OwnProfile> take_timeline(double seconds, int64_t steps, std::func
                                .ways = {"LibTorch"}},
                    .timeline = ""};
   if (watch->dropped > 0) {
-    taken.profile.problems.push_back(std::to_string(watch->dropped) +
-                                     " operators found no room: ask for fewer seconds");
+    taken.profile.problems.push_back(std::to_string(watch->dropped) + " operators found no room: ask for fewer " +
+                                     (steps > 0 ? "steps" : "seconds"));
+  }
+  if (steps > 0 && watch->begun.empty() && watch->may_have_no_steps) {
+    taken.profile.seconds = std::min(seconds, static_cast<double>(kFirstStepPatience.count()));
   }
   if (const int64_t ended = watch->steps_ended(); steps > 0 && ended < steps) {
     char patience[32];
-    std::snprintf(patience, sizeof patience, "%g s", seconds);
+    std::snprintf(patience, sizeof patience, "%g s", taken.profile.seconds);
     taken.profile.problems.push_back(
         watch->begun.empty()
             ? std::string("no step began within ") + patience +
-                  ": a step is a batch of a prepared data loader or of a dataset, else one of an optimizer; --seconds "
-                  "alone needs none"
+                  ": a step is a batch of a prepared data loader or of a dataset, else one of an optimizer" +
+                  (watch->may_have_no_steps ? "; these are the operators of that time" : "")
             : std::to_string(ended) + " of " + std::to_string(steps) + " steps ended within " + patience);
   }
   if (steps > 0 && watch->steps_ended() > 0) {

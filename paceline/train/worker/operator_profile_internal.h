@@ -28,7 +28,7 @@ struct OwnProfile {
 
 /// Which operators begin and end in so many seconds, and when the steps began: `step` gives the train loop's, and is
 /// called from the threads of operators. With `steps`, of as many whole steps, if they end in that time; a step begins
-/// with its first operator.
+/// with its first operator. Of a loop that has had no step, and has none in 5 s, the operators of these.
 arrow::Result<OwnProfile> take_timeline(double seconds, int64_t steps, std::function<int64_t()> step);
 
 /// All that operators allocate in so many seconds, on CPUs and GPUs, by operator and those that called it: bytes.

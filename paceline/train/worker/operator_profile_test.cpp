@@ -20,6 +20,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 int64_t no_steps() {
   return 0;
@@ -67,8 +68,8 @@ int count(const std::string& text, const std::string& part) {
 }
 
 // A loop of steps of three products each, which goes on while `profile` is taken.
-arrow::Result<OwnProfile> timeline_of_steps(double seconds, int64_t steps) {
-  std::atomic<int64_t> step = 7;
+arrow::Result<OwnProfile> timeline_of_steps(double seconds, int64_t steps, int64_t first = 7) {
+  std::atomic<int64_t> step = first;
   std::atomic<bool> is_over = false;
   auto training = std::async(std::launch::async, [&] {
     const torch::Tensor one = torch::ones({64, 64});
@@ -92,6 +93,12 @@ TEST(OperatorProfile, ATimelineOfStepsHasThemWhole) {
   EXPECT_TRUE(decode_json(timeline).ok());
 }
 
+TEST(OperatorProfile, ATimelineOfTheFirstStepsHasThemWhole) {
+  const OwnProfile taken = timeline_of_steps(60, 5, /*first=*/0).ValueOrDie();
+  EXPECT_EQ(count(unpacked(taken.timeline), "aten::mm"), 5 * 3);
+  EXPECT_TRUE(taken.profile.problems.empty());
+}
+
 TEST(OperatorProfile, ATimelineOfATimeShowsItsSteps) {
   const std::string timeline = unpacked(timeline_of_steps(0.05, 0).ValueOrDie().timeline);
   EXPECT_THAT(timeline, HasSubstr(R"("cat":"step")"));
@@ -100,6 +107,10 @@ TEST(OperatorProfile, ATimelineOfATimeShowsItsSteps) {
 TEST(OperatorProfile, StepsThatDoNotEndAreTold) {
   const OwnProfile none = while_multiplying([] { return take_timeline(0.05, 3, [] { return 4; }); }).ValueOrDie();
   EXPECT_THAT(none.profile.problems, ElementsAre(HasSubstr("no step began within 0.05 s: a step is a batch")));
+  EXPECT_THAT(unpacked(none.timeline), Not(HasSubstr("aten::mm")));
+  const OwnProfile without = while_multiplying([] { return take_timeline(0.05, 3, no_steps); }).ValueOrDie();
+  EXPECT_THAT(without.profile.problems, ElementsAre(HasSubstr("; these are the operators of that time")));
+  EXPECT_THAT(unpacked(without.timeline), HasSubstr("aten::mm"));
   std::atomic<int> looks = 0;
   const OwnProfile some =
       while_multiplying([&] { return take_timeline(0.05, 3, [&] { return std::min(2, looks++); }); }).ValueOrDie();

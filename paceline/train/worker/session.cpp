@@ -376,9 +376,10 @@ void Session::count_step() {
 void Session::set_step(int64_t step) {
   forget_gone_models();
   const std::lock_guard lock(steps_mutex_);
-  if (steps_of_.takes_batch(at::GradMode::is_enabled()) && options_.progress != nullptr) {
-    options_.progress->set_step(step);
-  }
+  const bool counted_others = steps_of_.are_optimizers_training();
+  if (!steps_of_.takes_batch(at::GradMode::is_enabled()) || options_.progress == nullptr) return;
+  if (counted_others) steps_before_batches_ = std::max(steps_before_batches_, options_.progress->step() + 1 - step);
+  options_.progress->set_step(step + steps_before_batches_);
 }
 
 void Session::adopt(std::shared_ptr<parallel::ParallelModel> model) {

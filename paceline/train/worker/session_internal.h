@@ -211,7 +211,8 @@ class Session {
   std::atomic<bool> stopped_{false};
   std::mutex steps_mutex_;
   StepOwner steps_of_;
-  mutable std::mutex mutex_;  // guards checkpoint_, committed_, the deletions and stop_reason_
+  int64_t steps_before_batches_ = 0;  // of optimizers, beyond the batches until they counted again: steps never go back
+  mutable std::mutex mutex_;          // guards checkpoint_, committed_, the deletions and stop_reason_
   std::condition_variable news_;
   storage::Location checkpoint_;
   int64_t committed_ = 0;                                  // number of the last report whose checkpoint is published

@@ -162,6 +162,24 @@ TEST(Session, AStepBeforeTheFirstBatchLeavesTheStepsToTheLoader) {
   EXPECT_EQ(reader.read(clock.monotonic()).marks, 7);
 }
 
+TEST(Session, StepsDoNotGoBackWhenALoaderComesBack) {
+  NoReports sink;
+  const SystemClock clock;
+  Progress progress = Progress::create(clock).ValueOrDie();
+  train::Session session(options_with(progress, sink));
+  session.set_step(1);
+  for (int step = 0; step < 300; ++step) train::count_step();
+  const int64_t before = progress.step();
+  EXPECT_GE(before, 200);
+  for (int64_t batch = 2; batch < 300; ++batch) {
+    const int64_t shown = progress.step();
+    session.set_step(batch);
+    train::count_step();
+    ASSERT_GE(progress.step(), shown);
+    ASSERT_LE(progress.step(), shown + 1);
+  }
+}
+
 TEST(Session, JoinsLoopsOfModelsThatItKnows) {
   NoReports sink;
   train::SessionOptions options;

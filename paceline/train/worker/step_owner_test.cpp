@@ -65,9 +65,29 @@ TEST_F(StepOwnerTest, ALoaderThatIsValidatedWithFirstGivesWay) {
   EXPECT_EQ(steps(50), 50);
 }
 
+// As PPO's epochs, parts of a long sequence, a critic that is trained more often.
+TEST_F(StepOwnerTest, SeveralStepsToABatchLeaveTheStepsToTheLoader) {
+  for (const int per_batch : {3, 12, 50}) {
+    owner_ = {};
+    for (int i = 0; i < 200; ++i) {
+      ASSERT_EQ(batches(1), 1) << per_batch;
+      ASSERT_EQ(steps(per_batch), 0) << per_batch;
+    }
+  }
+}
+
+TEST_F(StepOwnerTest, AFewStepsBeforeAValidationThatComesFirstEndNothing) {
+  EXPECT_EQ(steps(1), 1);
+  EXPECT_EQ(batches(11, /*has_gradients=*/false), 0);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(batches(8), 8);
+    ASSERT_EQ(steps(1), 0);
+  }
+}
+
 TEST_F(StepOwnerTest, ManyStepsToABatchAreTheLoopsOwn) {
   EXPECT_EQ(batches(1), 1);
-  EXPECT_EQ(steps(120), 118);
+  EXPECT_EQ(steps(120), 21);
   for (int i = 0; i < 200; ++i) {
     ASSERT_EQ(batches(1), 0);
     ASSERT_EQ(steps(120), 120);

@@ -26,23 +26,27 @@ function folderOf(checkpoint: Checkpoint): string {
 
 /** Asks for all of the checkpoint to be read: as long as that takes. */
 function Verification({ id, folder }: { id: string; folder: string }) {
-  const [found, setFound] = useState<{ isWhole: boolean; text: string } | "reading" | undefined>();
+  const [found, setFound] = useState<ShownState | "reading" | undefined>();
   const verify = async () => {
     setFound("reading");
     try {
       const { is_whole: isWhole, problem, files, bytes } = await verifyCheckpoint(id, folder);
-      setFound({ isWhole, text: isWhole ? `whole: ${plural(files, "file")}, ${bytesText(bytes)}` : problem });
+      setFound(
+        isWhole
+          ? { word: `whole: ${plural(files, "file")}, ${bytesText(bytes)}`, tone: "good", icon: "check" }
+          : { word: printable(problem), tone: "bad", icon: "cross" },
+      );
     } catch (error) {
       const { title, detail } = problemOfFailure(error);
-      setFound({ isWhole: false, text: detail || title });
+      setFound({ word: printable(`not verified: ${detail || title}`), tone: "warn", icon: "warning" });
     }
   };
   return (
     <span class="verification" role="status">
       {typeof found === "object" && (
-        <StateBadge state={{ word: printable(found.text), tone: found.isWhole ? "good" : "bad", icon: found.isWhole ? "check" : "cross" }} />
+        <StateBadge state={found} />
       )}
-      {!(typeof found === "object" && found.isWhole) && (
+      {!(typeof found === "object" && found.tone === "good") && (
         <button type="button" disabled={found === "reading"} title="Reads all of its files, and compares them with its manifest" onClick={() => void verify()}>
           {found === "reading" ? "Reading…" : typeof found === "object" ? "Again" : "Verify"}
         </button>

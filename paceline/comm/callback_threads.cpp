@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 
 #include "paceline/comm/callback_threads_internal.h"
 #include "paceline/comm/torch_distributed.h"
@@ -20,11 +21,9 @@ thread_local bool is_after_stop = false;
 
 class CallbackThreads {
  public:
+  // Where the system has no room for a thread, the caller's waits for the callback.
   void call(std::function<void()> callback) {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(callback));
-    if (queue_.size() <= idle_) return changed_.notify_one();
-    start_thread([this] { work(); }).detach();
+    if (!hand_over(callback)) callback();
   }
 
   void call_user(std::function<void()> callback) {
@@ -58,6 +57,24 @@ class CallbackThreads {
   }
 
  private:
+  // Whether another thread takes it.
+  bool hand_over(std::function<void()>& callback) {
+    const std::lock_guard lock(mutex_);
+    if (queue_.size() >= idle_ && !begin_thread()) return false;
+    queue_.push_back(std::move(callback));
+    changed_.notify_one();
+    return true;
+  }
+
+  bool begin_thread() {
+    try {
+      start_thread([this] { work(); }).detach();
+      return true;
+    } catch (const std::system_error&) {
+      return false;
+    }
+  }
+
   // False where none may begin any more.
   bool begin_user() {
     const std::lock_guard lock(mutex_);
@@ -66,11 +83,12 @@ class CallbackThreads {
   }
 
   void call_after_stop(std::function<void()> callback) {
-    call([callback = std::move(callback)] {
+    std::function<void()> called = [callback = std::move(callback)] {
       is_after_stop = true;
       callback();
       is_after_stop = false;
-    });
+    };
+    hand_over(called);
   }
 
   void run_user(std::function<void()> callback) {

@@ -167,7 +167,7 @@ c10::intrusive_ptr<WatchedNccl::WorkNCCL> WatchedNccl::initWork(at::Device& devi
   const std::string_view name = title == nullptr ? "" : title;
   std::vector<CollectiveCall> calls;
   if (record) calls = std::exchange(parts_, {});
-  if (name != "nccl:coalesced") calls.clear();  // parts of what an exception has ended before it was coalesced
+  if (name != "nccl:coalesced") calls.clear();  // likewise, where nothing is coalesced after it
   if (const Collective collective = collective_of(type, name); collective != Collective::none) {
     calls.push_back(whole(collective, inputs, outputs, getSize()));
   }

@@ -28,6 +28,10 @@ class WatchedNccl final : public c10d::ProcessGroupNCCL {
               c10::intrusive_ptr<Options> options);
   ~WatchedNccl() override;
 
+  void startCoalescing() override {
+    parts_.clear();  // of what an exception has ended
+    ProcessGroupNCCL::startCoalescing();
+  }
   /// `record`: it is carried out by itself, and watched over; else it is a part of one with the title "nccl:coalesced",
   /// which comes last, or of a graph.
   c10::intrusive_ptr<WorkNCCL> initWork(at::Device& device, int rank, c10d::OpType type, bool is_message,

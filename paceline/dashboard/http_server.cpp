@@ -182,12 +182,8 @@ class Server final : public HttpServer {
 
   // With all signals blocked, as start_thread() has it: they are the program's.
   static std::unique_ptr<asio::thread_pool> start_pool() {
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    auto pool = std::make_unique<asio::thread_pool>(kAnswering);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return pool;
+    const BlockedSignals blocked;
+    return std::make_unique<asio::thread_pool>(kAnswering);
   }
 
   tcp::acceptor acceptor_;

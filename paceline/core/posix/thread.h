@@ -9,15 +9,28 @@
 
 namespace paceline {
 
-/// Starts a thread that runs `function` with every signal blocked from its first instruction on.
+/// While it exists, the calling thread has every signal blocked; threads that it starts inherit that.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+/// Starts a thread that runs `function` with every signal blocked from its first instruction on. Throws
+/// std::system_error where the system has no room for a thread.
 template <class Function>
 std::thread start_thread(Function function) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a thread inherits the mask of its starter
-  std::thread thread(std::move(function));
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+  const BlockedSignals blocked;
+  return std::thread(std::move(function));
 }
 
 /// BackgroundThread: a thread whose work may hang, on a dead disk or a server that does not answer. Its owner joins it

@@ -32,7 +32,7 @@ void train_loop(const paceline::Config& config) {
   const auto end = std::async(std::launch::async, [&] {
     while (!fs::exists(file_in(scratch, "end"))) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   });
-  std::ofstream(file_in(scratch, "warm"));
+  const std::ofstream warm(file_in(scratch, "warm"));
   std::vector<std::pair<int64_t, int64_t>> pauses;  // when, and for how long
   for (int64_t before_ns = now_ns(); end.wait_for(std::chrono::seconds(0)) != std::future_status::ready;) {
     (void)one.mm(one);

@@ -192,10 +192,10 @@ TEST(AgreedKeys, WhoDoesNotComeIsNamedByAll) {
   const testing::TemporaryFolder folder;
   for (const StorePointer& store : stores_of_each_kind(folder)) {
     std::vector<std::future<std::string>> ranks;
-    for (const int64_t rank : {0, 1, 2}) ranks.push_back(begin(store, rank, 4, 300ms));
+    for (const int64_t rank : {0, 1, 2}) ranks.push_back(begin(store, rank, 4, 1500ms));
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
       EXPECT_EQ(ranks[rank].get(), "rank " + std::to_string(rank) +
-                                       " of 4 cannot meet the others for want of rank 3: no word within 300 ms");
+                                       " of 4 cannot meet the others for want of rank 3: no word within 1500 ms");
     }
     made(store, 4);
   }

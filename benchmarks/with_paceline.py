@@ -208,11 +208,11 @@ def profile_pause_python(options) -> None:
                 begin_ns = now_ns()
                 subprocess.run([program, *question], check=True, stdout=subprocess.DEVNULL)
                 windows.append((what, begin_ns, now_ns()))
-        (scratch / "end").touch()
         return windows
 
     with concurrent.futures.ThreadPoolExecutor() as threads:
         asked = threads.submit(ask)
+        asked.add_done_callback(lambda _: (scratch / "end").touch())  # also where it failed
         fit(train_loop, options, workers=1)
     pauses = read_rank(scratch, 0)["pauses"]
     longest = collections.defaultdict(list)

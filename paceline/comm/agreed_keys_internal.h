@@ -2,11 +2,11 @@
 //
 // torch gives a group of the same ranks that is made again the same name, and so the same prefix of the store: after
 // destroy_process_group(), when a program goes on after an error, and when torchrun starts ranks again, over the same
-// store, of which some were killed while they made the group. So each process that comes for a rank names itself; rank 0
-// tells it a new prefix, its own, until all that came last have said that they have it, and then says so. A process keeps
-// to what it has heard last. Of two processes for rank 0 at most one meets the others. About 20 calls of the store for
-// each rank, and some with which it looks around while it waits; rank 0 reads once what others have left since a group
-// met there last.
+// store, of which some were killed while they made the group. So each process that comes for a rank names itself; rank
+// 0 tells it a new prefix, its own, until all that came last have said that they have it, and then says so. A process
+// keeps to what it has heard last. Of two processes for rank 0 at most one meets the others. About 20 calls of the
+// store for each rank, and some with which it looks around while it waits; rank 0 reads once what others have left
+// since a group met there last.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>

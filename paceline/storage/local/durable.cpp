@@ -55,6 +55,8 @@ arrow::Status write_and_sync(const std::string& path, std::string_view content) 
 arrow::Result<Descriptor> open_file_or_folder(const std::string& path) {
   // O_NONBLOCK: opening a named pipe would wait for a writer.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  // A file that another process has under a lease (Samba's oplocks): this open waits until it is given back.
+  if (!file && errno == EWOULDBLOCK) file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return errno_status("opening " + path);
   return file;
 }

@@ -17,7 +17,8 @@
 
 namespace paceline::storage {
 
-/// Opened for reading, closed on exec.
+/// Opened for reading, closed on exec. What is no regular file (a folder, a named pipe) is an error at once; a file
+/// that another process has under a lease is waited for.
 arrow::Result<Descriptor> open_for_reading(const std::string& path);
 /// Reads at `offset` until `buffer` is full or the file ends; gives the bytes read. `path` is for the message.
 arrow::Result<size_t> read_at(const Descriptor& file, const std::string& path, int64_t offset,

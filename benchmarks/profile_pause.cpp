@@ -3,95 +3,57 @@
 // next. One worker of one thread, so that the profilers have a core for themselves: what is left is what they stop.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <functional>
 #include <future>
 #include <map>
-#include <memory>
-#include <stdexcept>
 #include <thread>
 
-#include "measurement.h"
+#include "asked_run.h"
 #include "paceline/paceline.h"
 #include "paceline/run/control_client.h"
 
 using namespace paceline::benchmarks;
-namespace fs = std::filesystem;
 
 namespace {
 
 constexpr int64_t kSeconds = 2;  // of a profile, and before each
+constexpr int64_t kShortest = 1'000'000;
 
-std::string file_in(const std::string& scratch, const char* name) {
-  return scratch + "/" + name;
-}
-
+// Looks for the end on a thread of its own, for a file is not looked for in less than a millisecond on every machine.
 void train_loop(const paceline::Config& config) {
-  const auto scratch = config.get<std::string>("scratch");
   const torch::Tensor one = torch::rand({128, 128});
   const auto end = std::async(std::launch::async, [&] {
-    while (!fs::exists(file_in(scratch, "end"))) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    while (!are_answered(config)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   });
-  const std::ofstream warm(file_in(scratch, "warm"));
+  begin_questions(config);
   std::vector<std::pair<int64_t, int64_t>> pauses;  // when, and for how long
   for (int64_t before_ns = now_ns(); end.wait_for(std::chrono::seconds(0)) != std::future_status::ready;) {
     (void)one.mm(one);
     const int64_t now = now_ns();
-    if (now - before_ns >= 1'000'000) pauses.emplace_back(before_ns, now - before_ns);
+    if (now - before_ns >= kShortest) pauses.emplace_back(before_ns, now - before_ns);
     before_ns = now;
   }
   write_rank(config, {{"pauses", pauses}});
 }
 
-struct Window {
-  std::string what;
-  int64_t begin_ns = 0, end_ns = 0;
-};
-
-std::vector<Window> ask(const Arguments& arguments, bool is_heap) {
-  const std::shared_ptr<void> end(nullptr, [&](void*) { std::ofstream(file_in(arguments.scratch, "end")); });
-  while (!fs::exists(file_in(arguments.scratch, "warm"))) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  const std::string folder = fs::directory_iterator(arguments.scratch + "/results")->path();
-  const auto profile = [&](const char* kind) {
-    return [&folder, kind] {
-      const auto taken = paceline::run::request_profile(
-          folder, {.seconds = static_cast<double>(kSeconds), .who = "the benchmark", .kind = kind});
-      if (taken.ValueOrDie().folder.empty()) throw std::runtime_error("nothing was seen: " + taken->problem);
-    };
-  };
-  std::vector<std::pair<std::string, std::function<void()>>> questions = {
-      {"processor time", profile(paceline::rpc::kCpuProfile)},
-      {"waiting", profile(paceline::rpc::kOffCpuProfile)},
-      {"LibTorch's memory", profile(paceline::rpc::kMemoryProfile)},
-      {"a timeline", profile(paceline::rpc::kTimelineProfile)},
-      {"stacks", [&] { (void)paceline::run::request_stacks(folder, -1).ValueOrDie(); }}};
-  if (is_heap) questions = {{"the whole heap", profile(paceline::rpc::kMemoryProfile)}};
-  std::vector<Window> windows;
-  for (int64_t i = 0; i < arguments.iterations; ++i) {
-    for (const auto& [what, question] : questions) {
-      windows.push_back({"no profile", now_ns(), 0});
-      std::this_thread::sleep_for(std::chrono::seconds(kSeconds));
-      const int64_t begin_ns = windows.back().end_ns = now_ns();
-      question();
-      windows.push_back({what, begin_ns, now_ns()});
-    }
-  }
-  return windows;
+std::vector<Question> questions(bool is_heap) {
+  const auto profile = [](const char* what, const char* kind) { return question_for_profile(what, kind, kSeconds); };
+  if (is_heap) return {profile("the whole heap", paceline::rpc::kMemoryProfile)};
+  return {profile("processor time", paceline::rpc::kCpuProfile),
+          profile("waiting", paceline::rpc::kOffCpuProfile),
+          profile("LibTorch's memory", paceline::rpc::kMemoryProfile),
+          profile("a timeline", paceline::rpc::kTimelineProfile),
+          {"stacks",
+           [](const std::string& run_folder) { (void)paceline::run::request_stacks(run_folder, -1).ValueOrDie(); }}};
 }
 
-// Milliseconds, by what was taken.
-void add_longest(const std::vector<Window>& windows, const paceline::Json& pauses,
-                 std::map<std::string, std::vector<double>>& longest) {
-  for (const Window& window : windows) {
-    double most_ms = 1;  // shorter ones were not noted
-    for (const auto& pause : pauses) {
-      const auto begin = pause[0].get<int64_t>(), length = pause[1].get<int64_t>();
-      if (begin + length >= window.begin_ns && begin <= window.end_ns) {
-        most_ms = std::max(most_ms, static_cast<double>(length) / 1e6);
-      }
-    }
-    longest[window.what].push_back(most_ms);
+// Milliseconds.
+double longest_within(const paceline::Json& pauses, int64_t from_ns, int64_t to_ns) {
+  int64_t most = kShortest;
+  for (const auto& pause : pauses) {
+    const auto begin = pause[0].get<int64_t>(), length = pause[1].get<int64_t>();
+    if (begin + length >= from_ns && begin <= to_ns) most = std::max(most, length);
   }
+  return static_cast<double>(most) / 1e6;
 }
 
 }  // namespace
@@ -101,23 +63,28 @@ PACELINE_TRAIN_LOOP(train_loop);
 int main(int argc, char** argv) {
   paceline::init(argc, argv);
   const Arguments arguments = parse_arguments(argc, argv);
-  std::map<std::string, std::vector<double>> longest;
+  paceline::ScalingConfig scaling = two_workers();
+  scaling.num_workers = 1;
+  std::vector<double> of_iterations(static_cast<size_t>(arguments.iterations));
+  std::map<std::string, double> longest;  // by what was asked
+  const auto note = [&](const std::string& what, double pause) {
+    double& most = longest[what + " (ms)"];
+    most = std::max(most, pause);
+  };
   for (const bool is_heap : {false, true}) {
     Arguments own = arguments;
     own.scratch = arguments.scratch + (is_heap ? "/heap" : "/rest");
-    fs::create_directories(own.scratch);
-    auto windows = std::async(std::launch::async, ask, own, is_heap);
-    paceline::ScalingConfig scaling = two_workers();
-    scaling.num_workers = 1;
-    fit(train_loop, own, scaling, /*max_failures=*/0, {.heap_profile = is_heap});
-    add_longest(windows.get(), read_rank(own, 0).at("pauses"), longest);
+    std::filesystem::create_directories(own.scratch);
+    const std::vector<Question> all = questions(is_heap);
+    const auto asked = fit_and_ask(train_loop, own, scaling, {.heap_profile = is_heap}, kSeconds, all);
+    const paceline::Json pauses = read_rank(own, 0).at("pauses");
+    for (size_t i = 0; i < asked.size(); ++i) {
+      const double pause = longest_within(pauses, asked[i].begin_ns, asked[i].end_ns);
+      double& of_iteration = of_iterations[i / all.size()];
+      of_iteration = std::max(of_iteration, pause);
+      note(asked[i].what, pause);
+      note("no profile", longest_within(pauses, asked[i].free_since_ns, asked[i].begin_ns));
+    }
   }
-  std::vector<double> of_iterations(static_cast<size_t>(arguments.iterations));
-  std::map<std::string, double> beside;
-  for (const auto& [what, values] : longest) {
-    beside[what + " (ms)"] = std::ranges::max(values);
-    if (what == "no profile") continue;
-    for (size_t i = 0; i < values.size(); ++i) of_iterations[i] = std::max(of_iterations[i], values[i]);
-  }
-  print_samples(of_iterations, beside);
+  print_samples(of_iterations, longest);
 }

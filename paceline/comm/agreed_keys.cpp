@@ -20,8 +20,10 @@ using StorePointer = c10::intrusive_ptr<c10d::Store>;
 using Bytes = std::vector<uint8_t>;
 
 // How long rank 0, and a process that has the keys, waits before it looks around; then twice as long, up to the most.
+// and of what is left: who is replaced later than that may be met in the rest.
 constexpr std::chrono::milliseconds kFirstLook{500};
 constexpr std::chrono::milliseconds kLastLook{60'000};
+constexpr int kLooksInWhatIsLeft = 4;
 // By which a wait of a store may be too short.
 constexpr std::chrono::milliseconds kEarly{20};
 
@@ -45,7 +47,8 @@ std::string text_at(c10d::Store& store, const std::string& key) {
 template <class Look>
 bool wait_for(c10d::Store& store, const std::string& key, Clock::time_point deadline, const Look& look) {
   for (auto most = kFirstLook;; most = std::min(2 * most, kLastLook)) {
-    const auto until = std::min(deadline, Clock::now() + most);
+    const auto of_the_rest = std::max<Clock::duration>(kFirstLook, (deadline - Clock::now()) / kLooksInWhatIsLeft);
+    const auto until = std::min(deadline, Clock::now() + std::min<Clock::duration>(most, of_the_rest));
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
     try {
       store.wait({key}, std::max(left, std::chrono::milliseconds(1)));
@@ -74,7 +77,8 @@ class Lines {
     store_->set(key, bytes);  // not every store wakes who waits when compareSet() has made a key
   }
 
-  bool is_there(int64_t number) const { return store_->check({key_of(number)}); }
+  /// Or a later one is, so that this one will be, or is left.
+  bool is_there(int64_t number) const { return store_->check({key_of(number)}) || store_->add(last_, 0) > number; }
   /// False at the deadline. `look` is called now and then.
   template <class Look>
   bool wait(int64_t number, Clock::time_point deadline, const Look& look) const {
@@ -146,7 +150,8 @@ class RankZero : Talk {
     // The lines before that one are of groups that have met.
     int64_t next = store_->check({kBegin}) ? std::stoll(text_at(*store_, kBegin)) : 1;
     for (; std::ssize(having_) < world_size_ - 1 || lines_.is_there(next); ++next) {
-      if (!lines_.wait(next, deadline, tell_missing)) {
+      const bool is_late = std::ssize(having_) < world_size_ - 1 && Clock::now() >= deadline;  // a slow store
+      if (is_late || !lines_.wait(next, deadline, tell_missing)) {
         write_missing();
         fail(not_having());
       }
@@ -217,7 +222,7 @@ class OtherRank : Talk {
   std::vector<int64_t> missing_in(const std::string& round) const {
     std::vector<int64_t> ranks;
     try {
-      if (!store_->check({missing(round)})) return {0};
+      if (!store_->check({missing(round)})) return {0};  // killed, or stopped, before it could say
       std::istringstream words(text_at(*store_, missing(round)));
       for (int64_t rank = 0; words >> rank;) {
         if (rank != rank_) ranks.push_back(rank);
@@ -225,6 +230,7 @@ class OtherRank : Talk {
     } catch (const std::exception&) {  // it went with rank 0
       return {0};
     }
+    if (ranks.empty()) ranks.push_back(0);  // all that it waited for are there
     return ranks;
   }
 };

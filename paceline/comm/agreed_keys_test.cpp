@@ -2,6 +2,7 @@
 
 #include <future>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
@@ -199,6 +200,78 @@ TEST(AgreedKeys, WhoDoesNotComeIsNamedByAll) {
     }
     made(store, 4);
   }
+}
+
+// Processes of ranks, played by a test.
+class Played {
+ public:
+  Played(const StorePointer& store, int64_t world_size)
+      : store_(c10::make_intrusive<c10d::PrefixStore>("paceline_made/" + std::to_string(world_size), store)) {}
+
+  int64_t take_number(const std::string& list = "line") const { return store_->add(list + "/last", 1); }
+  void write(int64_t number, const std::string& text, const std::string& list = "line") const {
+    set(list + "/" + std::to_string(number), text);
+  }
+  void set(const std::string& key, const std::string& text) const { store_->set(key, Bytes(text.begin(), text.end())); }
+  // Waits for it.
+  std::string word(const std::string& key, int index = 0) const {
+    store_->wait({key}, kEnough);
+    const Bytes bytes = store_->get(key);
+    std::istringstream words(std::string(bytes.begin(), bytes.end()));
+    std::string word;
+    for (int i = 0; i <= index; ++i) words >> word;
+    return word;
+  }
+
+ private:
+  const StorePointer store_;
+};
+
+TEST(AgreedKeys, WhoIsReplacedBehindAHoleIsWaitedFor) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const Played ranks(store, 2);
+  ranks.write(ranks.take_number(), "comes 1 first");
+  auto zero = begin(store, 0, 2);
+  const std::string round = ranks.word("to/first/1");
+  const int64_t has = ranks.take_number();
+  (void)ranks.take_number();  // of a process that is killed then
+  ranks.write(ranks.take_number(), "comes 1 second");
+  ranks.write(has, "has 1 first " + round);
+  EXPECT_EQ(ranks.word("to/second/1"), round);
+  ranks.write(ranks.take_number(), "has 1 second " + round);
+  EXPECT_THAT(zero.get(), HasSubstr(round));
+}
+
+TEST(AgreedKeys, RankZeroIsMissingWhereItMissesNobodyElse) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const Played zero(store, 2);
+  auto one = begin(store, 1, 2, 1s);
+  const std::string list = "to/" + zero.word("line/1", 2);
+  zero.write(zero.take_number(list), "round", list);
+  zero.set("missing/round", "1 ");  // and then it was killed
+  EXPECT_THAT(one.get(), HasSubstr("rank 0"));
+}
+
+// It is a slow one.
+class SlowStore final : public c10d::HashStore {
+ public:
+  Bytes compareSet(const std::string& key, const Bytes& expected, const Bytes& desired) override {
+    ++calls;
+    std::this_thread::sleep_for(10ms);
+    return HashStore::compareSet(key, expected, desired);
+  }
+  int calls = 0;
+};
+
+TEST(AgreedKeys, RankZeroGivesUpInTimeWhereTheStoreIsTooSlow) {
+  constexpr int64_t kRanks = 1'000;
+  const auto store = c10::make_intrusive<SlowStore>();
+  const Played ranks(store, kRanks);
+  for (int64_t rank = 1; rank < kRanks; ++rank) {
+    ranks.write(ranks.take_number(), "comes " + std::to_string(rank) + " name" + std::to_string(rank));
+  }
+  EXPECT_THAT(prefix_of(store, 0, kRanks, 200ms), HasSubstr("cannot meet the others"));
+  EXPECT_LT(store->calls, kRanks / 2) << "of 10 ms each";
 }
 
 TEST(AgreedKeys, TakeAFewCallsForEachRankWhateverIsLeft) {

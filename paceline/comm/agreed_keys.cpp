@@ -19,13 +19,16 @@ using Clock = std::chrono::steady_clock;
 using StorePointer = c10::intrusive_ptr<c10d::Store>;
 using Bytes = std::vector<uint8_t>;
 
-// How long rank 0, and a process that has the keys, waits before it looks around; then twice as long, up to the most.
-// and of what is left: who is replaced later than that may be met in the rest.
-constexpr std::chrono::milliseconds kFirstLook{500};
-constexpr std::chrono::milliseconds kLastLook{60'000};
-constexpr int kLooksInWhatIsLeft = 4;
+// How long a wait goes on before it looks around, at least: a part of the time that it has. Then twice as long, up to
+// the most, and not for so large a part of what is left that who is replaced late could not be met. Each look at a
+// TCPStore is two lines in the log.
+constexpr std::chrono::milliseconds kMostOfTheFirst{5'000}, kMostOfAll{60'000};
+constexpr int kFirstPart = 50, kPartOfWhatIsLeft = 4;
 // By which a wait of a store may be too short.
 constexpr std::chrono::milliseconds kEarly{20};
+
+// How long who gives up waits for what rank 0 says to that, at most.
+constexpr std::chrono::milliseconds kAnswer{1'000};
 
 std::string random_name() {
   std::random_device device;
@@ -46,9 +49,10 @@ std::string text_at(c10d::Store& store, const std::string& key) {
 // wake who waits for what compareSet() has made.
 template <class Look>
 bool wait_for(c10d::Store& store, const std::string& key, Clock::time_point deadline, const Look& look) {
-  for (auto most = kFirstLook;; most = std::min(2 * most, kLastLook)) {
-    const auto of_the_rest = std::max<Clock::duration>(kFirstLook, (deadline - Clock::now()) / kLooksInWhatIsLeft);
-    const auto until = std::min(deadline, Clock::now() + std::min<Clock::duration>(most, of_the_rest));
+  const auto first = std::min<Clock::duration>(kMostOfTheFirst, (deadline - Clock::now()) / kFirstPart);
+  for (auto most = first;; most = std::min<Clock::duration>(2 * most, kMostOfAll)) {
+    const auto of_what_is_left = std::max(first, (deadline - Clock::now()) / kPartOfWhatIsLeft);
+    const auto until = std::min(deadline, Clock::now() + std::min(most, of_what_is_left));
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
     try {
       store.wait({key}, std::max(left, std::chrono::milliseconds(1)));
@@ -79,11 +83,9 @@ class Lines {
 
   /// Or a later one is, so that this one will be, or is left.
   bool is_there(int64_t number) const { return store_->check({key_of(number)}) || store_->add(last_, 0) > number; }
-  /// False at the deadline. `look` is called now and then.
-  template <class Look>
-  bool wait(int64_t number, Clock::time_point deadline, const Look& look) const {
+  /// False at the deadline.
+  bool wait(int64_t number, Clock::time_point deadline) const {
     return wait_for(*store_, key_of(number), deadline, [&] {
-      look();
       return store_->add(last_, 0) > number && !store_->compareSet(key_of(number), {}, bytes_of(kLeft)).empty();
     });
   }
@@ -107,7 +109,9 @@ class Lines {
 // What all ranks tell rank 0 in lines of one list:
 //   "comes RANK NAME"       a process is there for a rank
 //   "has RANK NAME ROUND"   it has heard of the keys "ROUND" last
-// Rank 0 tells each process "ROUND" in lines of its own, and all that are in it, by the key "made/ROUND", that all are.
+//   "goes RANK NAME"        it gives up; rank 0 answers with the key "left/NAME"
+// Rank 0 tells each process "ROUND" in lines of its own, or that another has come for its rank, and all that are in it,
+// by the key "made/ROUND", that all are, or whom it gives up for want of.
 class Talk {
  public:
   Talk(const StorePointer& given, int64_t rank, int64_t world_size, std::chrono::milliseconds timeout)
@@ -119,15 +123,18 @@ class Talk {
 
  protected:
   Lines lines_to(const std::string& name) const { return {store_, "to/" + name}; }
+  static constexpr const char* kReplaced = "replaced";
+  static constexpr const char* kAll = "all";
   static std::string made(const std::string& round) { return "made/" + round; }
-  // Whom the rank 0 of the round still waits for.
-  static std::string missing(const std::string& round) { return "missing/" + round; }
+  static std::string left(const std::string& name) { return "left/" + name; }
 
   [[noreturn]] void fail(const std::vector<int64_t>& ranks) const {
-    throw CollectiveError("rank " + std::to_string(rank_) + " of " + std::to_string(world_size_) +
-                              " cannot meet the others" + for_want_of(ranks) + ": no word within " +
-                              std::to_string(timeout_.count()) + " ms",
-                          CollectiveCause::other_rank);
+    give_up(for_want_of(ranks) + ": no word within " + std::to_string(timeout_.count()) + " ms");
+  }
+  [[noreturn]] void give_up(const std::string& reason) const {
+    throw CollectiveError(
+        "rank " + std::to_string(rank_) + " of " + std::to_string(world_size_) + " cannot meet the others" + reason,
+        CollectiveCause::other_rank);
   }
 
   const StorePointer store_;
@@ -146,18 +153,17 @@ class RankZero : Talk {
   std::string agree() {
     // A little before the others, which name those for want of whom it gives up.
     const auto deadline = begin_ + timeout_ - std::min<std::chrono::milliseconds>(timeout_ / 10, kMostAhead);
-    const auto tell_missing = [this] { write_missing(); };
     // The lines before that one are of groups that have met.
     int64_t next = store_->check({kBegin}) ? std::stoll(text_at(*store_, kBegin)) : 1;
     for (; std::ssize(having_) < world_size_ - 1 || lines_.is_there(next); ++next) {
       const bool is_late = std::ssize(having_) < world_size_ - 1 && Clock::now() >= deadline;  // a slow store
-      if (is_late || !lines_.wait(next, deadline, tell_missing)) {
-        write_missing();
-        fail(not_having());
+      if (is_late || !lines_.wait(next, deadline)) {
+        store_->set(made(name_), bytes_of(missing()));
+        fail(missing_ranks());
       }
       read(lines_.read(next));
     }
-    store_->set(made(name_), bytes_of(name_));
+    store_->set(made(name_), bytes_of(kAll));
     store_->set(kBegin, bytes_of(std::to_string(next)));
     return name_;
   }
@@ -172,30 +178,39 @@ class RankZero : Talk {
     int64_t rank = 0;
     words >> what >> rank >> name >> round;
     if (what == "comes") {
-      names_[rank] = name;
+      if (const std::string before = std::exchange(names_[rank], name); !before.empty()) {
+        lines_to(before).write(kReplaced);
+      }
       having_.erase(rank);
+      gone_.erase(rank);
       lines_to(name).write(name_);
     } else if (what == "has" && names_[rank] == name) {
       round == name_ ? (void)having_.insert(rank) : (void)having_.erase(rank);
+    } else if (what == "goes" && names_[rank] == name) {
+      names_.erase(rank);
+      having_.erase(rank);
+      gone_.insert(rank);
+      store_->set(left(name), bytes_of(missing()));
     }
   }
 
-  std::vector<int64_t> not_having() const {
+  // Not those that have given up for want of others, if there are any.
+  std::vector<int64_t> missing_ranks() const {
     std::vector<int64_t> ranks;
     for (int64_t rank = 1; rank < world_size_; ++rank) {
-      if (!having_.contains(rank)) ranks.push_back(rank);
+      if (!having_.contains(rank) && !gone_.contains(rank)) ranks.push_back(rank);
     }
-    return ranks;
+    return ranks.empty() ? std::vector(gone_.begin(), gone_.end()) : ranks;
   }
 
-  void write_missing() const {
-    std::string text;
-    for (const int64_t rank : not_having()) text += std::to_string(rank) + " ";
-    store_->set(missing(name_), bytes_of(text));
+  std::string missing() const {
+    std::string text = "without";
+    for (const int64_t rank : missing_ranks()) text += " " + std::to_string(rank);
+    return text;
   }
 
   std::map<int64_t, std::string> names_;  // by which the process that came last for a rank is told
-  std::set<int64_t> having_;
+  std::set<int64_t> having_, gone_;
 };
 
 class OtherRank : Talk {
@@ -208,29 +223,45 @@ class OtherRank : Talk {
     const auto deadline = begin_ + timeout_;
     const Lines told = lines_to(name_);
     for (int64_t number = 1;; ++number) {
-      if (!told.wait(number, deadline, [] {})) fail({0});
+      if (!told.wait(number, deadline)) fail({0});
       const std::string round = told.read(number);
       if (round.empty()) continue;
+      if (round == kReplaced) give_up(": another process has come for this rank");
+      if (Clock::now() >= deadline) fail({0});
       lines_.write("has " + self + " " + round);
       const auto has_heard_more = [&] { return told.is_there(number + 1); };  // of another process for rank 0
-      if (!wait_for(*store_, made(round), deadline, has_heard_more)) fail(missing_in(round));
-      if (!has_heard_more()) return round;
+      if (!wait_for(*store_, made(round), deadline, has_heard_more)) {
+        fail(go(self, round));
+      }
+      if (has_heard_more()) continue;
+      if (text_at(*store_, made(round)) == kAll) return round;
+      fail(missing_in(made(round)));
     }
   }
 
  private:
-  std::vector<int64_t> missing_in(const std::string& round) const {
-    std::vector<int64_t> ranks;
+  // Gives up. Whom rank 0 misses; itself where it does not say, or the store is gone with it.
+  std::vector<int64_t> go(const std::string& self, const std::string& round) const {
     try {
-      if (!store_->check({missing(round)})) return {0};  // killed, or stopped, before it could say
-      std::istringstream words(text_at(*store_, missing(round)));
-      for (int64_t rank = 0; words >> rank;) {
-        if (rank != rank_) ranks.push_back(rank);
-      }
-    } catch (const std::exception&) {  // it went with rank 0
-      return {0};
+      lines_.write("goes " + self);
+      const auto deadline = Clock::now() + std::min(kAnswer, timeout_);
+      if (wait_for(*store_, left(name_), deadline, [] { return false; })) return missing_in(left(name_));
+      if (store_->check({made(round)})) return missing_in(made(round));
+    } catch (const std::exception&) {
     }
-    if (ranks.empty()) ranks.push_back(0);  // all that it waited for are there
+    return {0};
+  }
+
+  // As rank 0 has said there.
+  std::vector<int64_t> missing_in(const std::string& key) const {
+    std::vector<int64_t> ranks;
+    std::istringstream words(text_at(*store_, key));
+    std::string without;
+    words >> without;
+    for (int64_t rank = 0; words >> rank;) {
+      if (rank != rank_) ranks.push_back(rank);
+    }
+    if (ranks.empty()) ranks.push_back(0);
     return ranks;
   }
 };

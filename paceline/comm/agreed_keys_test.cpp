@@ -49,7 +49,7 @@ std::future<std::string> begin(const StorePointer& store, int64_t rank, int64_t 
 
 std::string made(const StorePointer& store, int64_t world_size) {
   std::vector<std::future<std::string>> ranks;
-  for (int64_t rank = 0; rank < world_size; ++rank) ranks.push_back(begin(store, rank, world_size));
+  for (int64_t rank = 0; rank < world_size; ++rank) ranks.push_back(begin(store, rank, world_size, 30s));
   const std::string first = ranks.front().get();
   EXPECT_THAT(first, ::testing::StartsWith("paceline_made_"));
   for (size_t rank = 1; rank < ranks.size(); ++rank) EXPECT_EQ(ranks[rank].get(), first);
@@ -95,7 +95,7 @@ class DyingStore final : public c10d::Store {
   int left_;
 };
 
-// Whether the rank is killed behind so many calls, before it has the keys.
+// Whether the rank is killed behind so many calls, before it has the keys or gives up.
 bool is_killed(const StorePointer& store, int calls, int64_t rank, int64_t world_size) {
   try {
     (void)agree_on_keys(c10::make_intrusive<DyingStore>(store, calls), rank, world_size, 200ms);
@@ -103,7 +103,7 @@ bool is_killed(const StorePointer& store, int calls, int64_t rank, int64_t world
   } catch (const DyingStore::Killed&) {
     return true;
   } catch (const CollectiveError&) {
-    return true;  // for want of the other, which has given up
+    return false;
   }
 }
 
@@ -142,19 +142,20 @@ TEST(AgreedKeys, WhoeverIsKilledCanBeReplacedWhileTheOthersWait) {
   constexpr int64_t kRanks = 3;
   for (int64_t killed = 0; killed < kRanks - 1; ++killed) {
     for (int calls = 0; calls < 12; ++calls) {
+      constexpr auto kPatience = 30s;  // a hole is looked for first after a fiftieth of it
       SCOPED_TRACE("rank " + std::to_string(killed) + " behind " + std::to_string(calls) + " calls");
       const ServerThatWakesFew server;
       std::vector<std::future<std::string>> others;
       for (int64_t rank = 0; rank < kRanks - 1; ++rank) {
-        if (rank != killed) others.push_back(begin(server.client(), rank, kRanks));
+        if (rank != killed) others.push_back(begin(server.client(), rank, kRanks, kPatience));
       }
-      if (!is_killed(server.client(), calls, killed, kRanks)) break;
+      if (!is_killed(server.client(), calls, killed, kRanks)) break;  // it gave up for want of the last
       // Whoever has said that it has the keys counts as there until another comes for its rank.
       const auto lines = [store = server.client()] { return store->add("paceline_made/3/line/last", 0); };
       const int64_t before = lines();
-      others.push_back(begin(server.client(), killed, kRanks));
+      others.push_back(begin(server.client(), killed, kRanks, kPatience));
       while (lines() == before) std::this_thread::yield();
-      others.push_back(begin(server.client(), kRanks - 1, kRanks));
+      others.push_back(begin(server.client(), kRanks - 1, kRanks, kPatience));
       const std::string first = others.front().get();
       EXPECT_THAT(first, ::testing::StartsWith("paceline_made_"));
       for (size_t i = 1; i < others.size(); ++i) EXPECT_EQ(others[i].get(), first);
@@ -231,7 +232,7 @@ TEST(AgreedKeys, WhoIsReplacedBehindAHoleIsWaitedFor) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const Played ranks(store, 2);
   ranks.write(ranks.take_number(), "comes 1 first");
-  auto zero = begin(store, 0, 2);
+  auto zero = begin(store, 0, 2, 30s);  // so that it looks soon
   const std::string round = ranks.word("to/first/1");
   const int64_t has = ranks.take_number();
   (void)ranks.take_number();  // of a process that is killed then
@@ -242,14 +243,41 @@ TEST(AgreedKeys, WhoIsReplacedBehindAHoleIsWaitedFor) {
   EXPECT_THAT(zero.get(), HasSubstr(round));
 }
 
-TEST(AgreedKeys, RankZeroIsMissingWhereItMissesNobodyElse) {
+TEST(AgreedKeys, ARankZeroThatDiesIsNamed) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  const Played zero(store, 2);
-  auto one = begin(store, 1, 2, 1s);
-  const std::string list = "to/" + zero.word("line/1", 2);
-  zero.write(zero.take_number(list), "round", list);
-  zero.set("missing/round", "1 ");  // and then it was killed
-  EXPECT_THAT(one.get(), HasSubstr("rank 0"));
+  const Played zero(store, 4);
+  auto one = begin(store, 1, 4, 300ms), two = begin(store, 2, 4, 300ms);
+  for (const char* const line : {"line/1", "line/2"}) {
+    const std::string list = "to/" + zero.word(line, 2);
+    zero.write(zero.take_number(list), "round", list);
+  }
+  EXPECT_THAT(one.get(), HasSubstr("for want of rank 0:"));
+  EXPECT_THAT(two.get(), HasSubstr("for want of rank 0:"));
+}
+
+TEST(AgreedKeys, WhoGivesUpSaysForWantOfWhomAndIsNotCountedOn) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  auto zero = begin(store, 0, 3);
+  EXPECT_THAT(prefix_of(store, 1, 3, 300ms), HasSubstr("for want of rank 2:"));
+  auto two = begin(store, 2, 3);
+  (void)Played(store, 3).word("line/5");  // it has the keys: 1 and 2 are of rank 1, 3 says that it goes
+  auto again = begin(store, 1, 3);
+  const std::string met = zero.get();
+  EXPECT_THAT(met, ::testing::StartsWith("paceline_made_"));
+  EXPECT_EQ(again.get(), met);
+  EXPECT_EQ(two.get(), met);
+}
+
+TEST(AgreedKeys, OfTwoForARankTheOneThatCameFirstGivesUp) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  auto zero = begin(store, 0, 3), first = begin(store, 1, 3, 30s);  // so that it looks soon
+  (void)Played(store, 3).word("line/2");                            // it has the keys
+  auto second = begin(store, 1, 3);
+  EXPECT_THAT(first.get(), HasSubstr("rank 1 of 3 cannot meet the others: another process has come for this rank"));
+  auto two = begin(store, 2, 3);
+  const std::string met = zero.get();
+  EXPECT_EQ(second.get(), met);
+  EXPECT_EQ(two.get(), met);
 }
 
 // It is a slow one.

@@ -74,7 +74,7 @@ std::vector<Asked> fit_and_ask(TrainLoop loop, const Arguments& arguments, const
   });
   {
     const std::shared_ptr<void> over(nullptr, [&](void*) { is_over = true; });
-    fit(std::move(loop), arguments, scaling, /*max_failures=*/0, debug_config);
+    fit(loop, arguments, scaling, /*max_failures=*/0, debug_config);
   }
   return all.get();
 }

@@ -263,8 +263,11 @@ TEST_F(LiveRunTest, AllRanksOfANodeAreProfiledTogether) {
         const Json said = Json::parse(all.output);
         EXPECT_EQ(said.at("profiles").size(), size_t{kRanks}) << all.output;
         for (int rank = 0; rank < kRanks; ++rank) {
-          EXPECT_EQ(said.at("profiles").at(static_cast<size_t>(rank)).at("rank"), rank);
-          EXPECT_EQ(said.at("profiles").at(static_cast<size_t>(rank)).at("problems"), Json::array());
+          const Json& profile = said.at("profiles").at(static_cast<size_t>(rank));
+          EXPECT_EQ(profile.at("rank"), rank);
+          for (const std::string problem : profile.at("problems")) {  // of a rank's own threads, where all is slow
+            EXPECT_THAT(problem, StartsWith("not sampled, because they block SIGPROF"));
+          }
         }
       }
     });

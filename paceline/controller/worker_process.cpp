@@ -51,7 +51,7 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
                                 const rpc::StringMap& environment, const std::string& storage_proof) {
   const run::LogLimit log = run::log_limit(request.run_config);
   const double heartbeat_timeout_s = request.run_config.failure_config.heartbeat_timeout_s;
-  rpc::Welcome welcome{.role = request.role.name,
+  rpc::Welcome welcome{.role = std::string(request.role.name),
                        .run_name = request.run_config.name.value_or(""),
                        .run_folder = request.run_folder,
                        .location = request.location.with_credentials(),

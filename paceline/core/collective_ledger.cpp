@@ -201,7 +201,7 @@ arrow::Result<LedgerReading> decode_reading(std::string_view bytes) {
   const auto broken = [&bytes] {
     return arrow::Status::Invalid("records of collectives end in the midst of one: got ", bytes.size(), " bytes");
   };
-  if (bytes.size() % sizeof(int64_t) != 0) return broken();
+  if (bytes.empty() || bytes.size() % sizeof(int64_t) != 0) return broken();
   std::vector<int64_t> numbers(bytes.size() / sizeof(int64_t));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
   std::span<const int64_t> rest = numbers;

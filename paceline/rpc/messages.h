@@ -243,7 +243,7 @@ inline constexpr const char* kNodeFolderVariable = "PACELINE_NODE_FOLDER";
 // has one: the train loop's configuration, as JSON, then what a program needs that finds no train loop by name.
 #define PACELINE_WELCOME_FIELDS(FIELD)                                                                    \
   /* who reads the rest (role.h): a worker runs the train loop, a validation calls `validation_fn` */     \
-  FIELD(std::string, role, kWorkerRole.name)                                                              \
+  FIELD(std::string, role, std::string(kWorkerRole.name))                                                 \
   FIELD(std::string, run_name, "")                                                                        \
   FIELD(std::string, run_folder, "")    /* the driver's working folder */                                 \
   FIELD(std::string, location, "")      /* where users see the run: the same folder, or a URI */          \

@@ -5,6 +5,8 @@
 // process (controller/worker_process.h, RunLoop::start). Pure.
 #pragma once
 
+#include <string_view>
+
 namespace paceline::rpc {
 
 enum class Lifetime {
@@ -14,7 +16,7 @@ enum class Lifetime {
 
 struct Role {
   /// As Welcome::role has it.
-  const char* name;
+  std::string_view name;
   Lifetime lifetime;
 };
 

@@ -81,6 +81,9 @@ TEST(HeapProfiler, SaysThatThereIsNoLibraryOrPutsItFirst) {
 
 // This program again, with jemalloc, in which alone the second half runs.
 TEST(HeapProfiler, ShowsWhoHasAllocatedWhatIsInUse) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's allocator has to be the only one";
+#endif
   if (heap_is_profiled()) {
     void* volatile kept = allocate_what_the_test_keeps(size_t{64} << 20);
     std::free(allocate_what_the_test_keeps(size_t{512} << 20));

@@ -167,6 +167,8 @@ class RunningSampler final : public Sampler {
       stop();
     } else {
       thread_.detach();  // a forked child's copy: the thread is its parent's
+      Target* own = &handler_target_;
+      if (target.compare_exchange_strong(own, nullptr)) handlers_running = 0;
     }
   }
 

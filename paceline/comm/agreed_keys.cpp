@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <ranges>
 #include <set>
 #include <sstream>
 #include <string>
@@ -74,19 +75,24 @@ class Lines {
   Lines(StorePointer store, std::string name) : store_(std::move(store)), name_(std::move(name)) {}
 
   /// The text is one that nobody else writes.
-  void write(const std::string& text) const {
+  void write(const std::string& text) const { write(text, take_number()); }
+  /// The same with the number that has been taken for it; a later one where that was left meanwhile.
+  void write(const std::string& text, int64_t number) const {
     const Bytes bytes = bytes_of(text);
-    std::string key = key_of(take_number());
+    std::string key = key_of(number);
     while (store_->compareSet(key, {}, bytes) != bytes) key = key_of(take_number());
     store_->set(key, bytes);  // not every store wakes who waits when compareSet() has made a key
   }
 
+  int64_t take_number() const { return store_->add(last_, 1); }
+  /// The last number that was taken; 0: none.
+  int64_t last() const { return store_->add(last_, 0); }
   /// Or a later one is, so that this one will be, or is left.
-  bool is_there(int64_t number) const { return store_->check({key_of(number)}) || store_->add(last_, 0) > number; }
+  bool is_there(int64_t number) const { return store_->check({key_of(number)}) || last() > number; }
   /// False at the deadline.
   bool wait(int64_t number, Clock::time_point deadline) const {
     return wait_for(*store_, key_of(number), deadline, [&] {
-      return store_->add(last_, 0) > number && !store_->compareSet(key_of(number), {}, bytes_of(kLeft)).empty();
+      return last() > number && !store_->compareSet(key_of(number), {}, bytes_of(kLeft)).empty();
     });
   }
   /// Of one that is there; "" where it was left.
@@ -99,7 +105,6 @@ class Lines {
   static constexpr const char* kLeft = "-";
 
   std::string key_of(int64_t number) const { return name_ + "/" + std::to_string(number); }
-  int64_t take_number() const { return store_->add(last_, 1); }
 
   const StorePointer store_;
   const std::string name_;
@@ -107,11 +112,12 @@ class Lines {
 };
 
 // What all ranks tell rank 0 in lines of one list:
-//   "comes RANK NAME"       a process is there for a rank
-//   "has RANK NAME ROUND"   it has heard of the keys "ROUND" last
-//   "goes RANK NAME"        it gives up; rank 0 answers with the key "left/NAME"
-// Rank 0 tells each process "ROUND" in lines of its own, or that another has come for its rank, and all that are in it,
-// by the key "made/ROUND", that all are, or whom it gives up for want of.
+//   "comes RANK NAME NUMBER"  a process is there for a rank; that of several with the greatest number came last
+//   "has RANK NAME ROUND"     it has heard of the keys "ROUND" last
+//   "goes RANK NAME"          it gives up; rank 0 answers with the key "left/NAME"
+// A ROUND is "ORDER_NAME" of a process for rank 0, in the order in which those came. Rank 0 tells each process its
+// round in lines of that one's own, or that another has come for its rank. The key "made/ORDER" is written once: that
+// all are there, for want of whom rank 0 gives up, or that another process has come for rank 0.
 class Talk {
  public:
   Talk(const StorePointer& given, int64_t rank, int64_t world_size, std::chrono::milliseconds timeout)
@@ -125,12 +131,14 @@ class Talk {
   Lines lines_to(const std::string& name) const { return {store_, "to/" + name}; }
   static constexpr const char* kReplaced = "replaced";
   static constexpr const char* kAll = "all";
-  static std::string made(const std::string& round) { return "made/" + round; }
+  static int64_t order_of(const std::string& round) { return round.empty() ? 0 : std::stoll(round); }
+  static std::string made(int64_t order) { return "made/" + std::to_string(order); }
   static std::string left(const std::string& name) { return "left/" + name; }
 
   [[noreturn]] void fail(const std::vector<int64_t>& ranks) const {
     give_up(for_want_of(ranks) + ": no word within " + std::to_string(timeout_.count()) + " ms");
   }
+  [[noreturn]] void give_up_to_another() const { give_up(": another process has come for this rank"); }
   [[noreturn]] void give_up(const std::string& reason) const {
     throw CollectiveError(
         "rank " + std::to_string(rank_) + " of " + std::to_string(world_size_) + " cannot meet the others" + reason,
@@ -153,64 +161,132 @@ class RankZero : Talk {
   std::string agree() {
     // A little before the others, which name those for want of whom it gives up.
     const auto deadline = begin_ + timeout_ - std::min<std::chrono::milliseconds>(timeout_ / 10, kMostAhead);
-    // The lines before that one are of groups that have met.
-    int64_t next = store_->check({kBegin}) ? std::stoll(text_at(*store_, kBegin)) : 1;
-    for (; std::ssize(having_) < world_size_ - 1 || lines_.is_there(next); ++next) {
-      const bool is_late = std::ssize(having_) < world_size_ - 1 && Clock::now() >= deadline;  // a slow store
+    int64_t next = take_over();
+    // What was left: those that wait still are told afterwards.
+    for (const int64_t last = lines_.last(); next <= last && lines_.wait(next, deadline); ++next)
+      read(lines_.read(next));
+    answers_ = true;
+    keep(next);
+    for (const auto& [rank, process] : last_) {
+      if (Clock::now() < deadline) answer(process.name);
+    }
+    for (; !all_have() || lines_.is_there(next); ++next) {
+      const bool is_late = !all_have() && Clock::now() >= deadline;  // a slow store
       if (is_late || !lines_.wait(next, deadline)) {
-        store_->set(made(name_), bytes_of(missing()));
+        settle(missing(), next);
         fail(missing_ranks());
       }
       read(lines_.read(next));
     }
-    store_->set(made(name_), bytes_of(kAll));
-    store_->set(kBegin, bytes_of(std::to_string(next)));
-    return name_;
+    settle(kAll, next);
+    return round_;
   }
 
  private:
   static constexpr std::chrono::milliseconds kMostAhead{5'000};
-  static constexpr const char* kBegin = "begin";
+  static constexpr size_t kMostNamed = 64;  // in "left/NAME": with all, the store would hold their square
+  // "NEXT ORDER" and "RANK NAME NUMBER" of each process: what the one of that order knows, when it has read the lines
+  // before NEXT; all before it have settled.
+  static constexpr const char* kKnown = "known";
+
+  // The process that came last for a rank.
+  struct Process {
+    std::string name;  ///< "" of one that has given up
+    int64_t number = 0;
+  };
+
+  bool all_have() const { return std::ssize(having_) == world_size_ - 1; }
+
+  // From those that were here before: they have settled, or are told that this one has come. The first line to read.
+  int64_t take_over() {
+    std::istringstream words(store_->check({kKnown}) ? text_at(*store_, kKnown) : "1 1");
+    int64_t next = 0, before = 0, rank = 0;
+    words >> next >> before;
+    for (; before < order_; ++before) write_once(made(before), kReplaced);
+    for (Process process; words >> rank >> process.name >> process.number;) last_[rank] = process;
+    return next;
+  }
+
+  // Whether it has that text then.
+  bool write_once(const std::string& key, const std::string& text) const {
+    if (store_->compareSet(key, {}, bytes_of(text)) != bytes_of(text)) return false;
+    store_->set(key, bytes_of(text));  // not every store wakes who waits when compareSet() has made a key
+    return true;
+  }
+
+  // All that have heard of this round hear of that.
+  void settle(const std::string& text, int64_t next) {
+    if (!write_once(made(order_), text)) give_up_to_another();
+    last_.clear();
+    keep(next);
+  }
+
+  void keep(int64_t next) const {
+    std::string text = std::to_string(next) + " " + std::to_string(order_);
+    for (const auto& [rank, process] : last_) {
+      if (process.name.empty()) continue;
+      text += " " + std::to_string(rank) + " " + process.name + " " + std::to_string(process.number);
+    }
+    store_->set(kKnown, bytes_of(text));
+  }
+
+  void answer(const std::string& name) const {
+    if (answers_ && !name.empty()) lines_to(name).write(round_);
+  }
 
   void read(const std::string& line) {
     std::istringstream words(line);
     std::string what, name, round;
     int64_t rank = 0;
     words >> what >> rank >> name >> round;
+    if (what.empty()) return;  // a hole
+    Process& last = last_[rank];
     if (what == "comes") {
-      if (const std::string before = std::exchange(names_[rank], name); !before.empty()) {
-        lines_to(before).write(kReplaced);
-      }
+      const int64_t number = std::stoll(round);
+      if (number < last.number) return lines_to(name).write(kReplaced);  // it was stopped meanwhile
+      if (!last.name.empty()) lines_to(last.name).write(kReplaced);
+      last = {name, number};
       having_.erase(rank);
       gone_.erase(rank);
-      lines_to(name).write(name_);
-    } else if (what == "has" && names_[rank] == name) {
-      round == name_ ? (void)having_.insert(rank) : (void)having_.erase(rank);
-    } else if (what == "goes" && names_[rank] == name) {
-      names_.erase(rank);
+      answer(name);
+    } else if (what == "has" && order_of(round) > order_) {
+      give_up_to_another();
+    } else if (what == "has" && last.name == name) {
+      round == round_ ? (void)having_.insert(rank) : (void)having_.erase(rank);
+    } else if (what == "has" && last.name.empty() && !gone_.contains(rank)) {
+      last.name = name;  // it came to one that has not settled, or only just
+      answer(name);
+    } else if (what == "goes" && last.name == name) {
+      last.name.clear();
       having_.erase(rank);
       gone_.insert(rank);
       store_->set(left(name), bytes_of(missing()));
     }
   }
 
-  // Not those that have given up for want of others, if there are any.
+  // Those of whom nobody has come; else those that have not heard of the keys, or have given up for want of others.
   std::vector<int64_t> missing_ranks() const {
-    std::vector<int64_t> ranks;
+    std::vector<int64_t> absent, without_keys;
     for (int64_t rank = 1; rank < world_size_; ++rank) {
-      if (!having_.contains(rank) && !gone_.contains(rank)) ranks.push_back(rank);
+      if (having_.contains(rank) || gone_.contains(rank)) continue;
+      without_keys.push_back(rank);
+      if (const auto last = last_.find(rank); last == last_.end() || last->second.name.empty()) absent.push_back(rank);
     }
-    return ranks.empty() ? std::vector(gone_.begin(), gone_.end()) : ranks;
+    if (!absent.empty()) return absent;
+    return without_keys.empty() ? std::vector(gone_.begin(), gone_.end()) : without_keys;
   }
 
   std::string missing() const {
     std::string text = "without";
-    for (const int64_t rank : missing_ranks()) text += " " + std::to_string(rank);
+    for (const int64_t rank : missing_ranks() | std::views::take(kMostNamed)) text += " " + std::to_string(rank);
     return text;
   }
 
-  std::map<int64_t, std::string> names_;  // by which the process that came last for a rank is told
+  const int64_t order_ = store_->add("zeros", 1);
+  const std::string round_ = std::to_string(order_) + "_" + name_;
+  std::map<int64_t, Process> last_;
   std::set<int64_t> having_, gone_;
+  bool answers_ = false;
 };
 
 class OtherRank : Talk {
@@ -219,43 +295,56 @@ class OtherRank : Talk {
 
   std::string agree() {
     const std::string self = std::to_string(rank_) + " " + name_;
-    lines_.write("comes " + self);
     const auto deadline = begin_ + timeout_;
+    const int64_t came = lines_.take_number();
+    if (Clock::now() >= deadline) fail({0});  // it was stopped, and another may have come for its rank meanwhile
+    lines_.write("comes " + self + " " + std::to_string(came), came);
     const Lines told = lines_to(name_);
+    std::string round;  // of the last process for rank 0 that this one has heard of
     for (int64_t number = 1;; ++number) {
       if (!told.wait(number, deadline)) fail({0});
-      const std::string round = told.read(number);
+      const std::string heard = told.read(number);
+      if (heard == kReplaced) give_up_to_another();
+      if (order_of(heard) > order_of(round)) {
+        if (!round.empty() && said(round) == kAll) return round;  // before the other one came
+        if (Clock::now() >= deadline) fail({0});
+        round = heard;
+        lines_.write("has " + self + " " + round);
+      }
       if (round.empty()) continue;
-      if (round == kReplaced) give_up(": another process has come for this rank");
-      if (Clock::now() >= deadline) fail({0});
-      lines_.write("has " + self + " " + round);
       const auto has_heard_more = [&] { return told.is_there(number + 1); };  // of another process for rank 0
-      if (!wait_for(*store_, made(round), deadline, has_heard_more)) {
-        fail(go(self, round));
+      if (!wait_for(*store_, made(order_of(round)), deadline, has_heard_more)) {
+        if (const std::vector<int64_t> missing = go(self, round); !missing.empty()) fail(missing);
       }
       if (has_heard_more()) continue;
-      if (text_at(*store_, made(round)) == kAll) return round;
-      fail(missing_in(made(round)));
+      const std::string last = said(round);
+      if (last == kAll) return round;
+      if (last != kReplaced) fail(missing_in(last));
     }
   }
 
  private:
-  // Gives up. Whom rank 0 misses; itself where it does not say, or the store is gone with it.
+  // What rank 0 has, or will have, said to all of that round.
+  std::string said(const std::string& round) const { return text_at(*store_, made(order_of(round))); }
+
+  // Gives up. Whom rank 0 misses; itself where it does not say, or the store is gone with it; nobody where it has said
+  // meanwhile that all are there.
   std::vector<int64_t> go(const std::string& self, const std::string& round) const {
     try {
       lines_.write("goes " + self);
       const auto deadline = Clock::now() + std::min(kAnswer, timeout_);
-      if (wait_for(*store_, left(name_), deadline, [] { return false; })) return missing_in(left(name_));
-      return store_->check({made(round)}) ? missing_in(made(round)) : std::vector<int64_t>{0};
+      if (!wait_for(*store_, left(name_), deadline, [&] { return store_->check({made(order_of(round))}); })) return {0};
+      const bool has_met = store_->check({made(order_of(round))}) && said(round) == kAll;
+      if (store_->check({left(name_)})) return missing_in(text_at(*store_, left(name_)));  // the line was read first
+      return has_met ? std::vector<int64_t>{} : missing_in(said(round));
     } catch (const std::exception&) {
       return {0};
     }
   }
 
-  // As rank 0 has said there.
-  std::vector<int64_t> missing_in(const std::string& key) const {
+  std::vector<int64_t> missing_in(const std::string& text) const {
     std::vector<int64_t> ranks;
-    std::istringstream words(text_at(*store_, key));
+    std::istringstream words(text);
     std::string without;
     words >> without;
     for (int64_t rank = 0; words >> rank;) {

@@ -85,7 +85,7 @@ void ProfileQuestion::take_own(WorkerId worker, Descriptor memory) {
     if (others + timeline.size() <= kMostTimelineBytes) continue;
     profile.ways.clear();
     profile.problems.push_back("its timeline has " + bytes_text(std::ssize(timeline)) +
-                               ", which is too much beside the others': ask for fewer seconds, or for one rank");
+                               ", which is too much beside the others': ask for a shorter one, or for one rank");
     timeline.clear();
   }
   found_.lines += stacks::encode_lines(profiles);

@@ -92,6 +92,12 @@ TEST(Program, VerifiesCheckpoints) {
   const Outcome damaged = run_program("checkpoint verify " + published.path);
   EXPECT_EQ(damaged.exit_code, kFailed);
   EXPECT_THAT(damaged.output, AllOf(HasSubstr("paceline: "), HasSubstr(published.path + "/file"), HasSubstr("wanted")));
+  const Outcome as_json = run_program("checkpoint verify --json " + published.path);
+  EXPECT_EQ(as_json.exit_code, kFailed);
+  const Json said = Json::parse(as_json.output.substr(as_json.output.find('{')));
+  EXPECT_EQ(said.at("is_whole"), false);
+  EXPECT_THAT(said.at("problem").get<std::string>(), HasSubstr(published.path + "/file"));
+  EXPECT_EQ(said.at("name"), "checkpoint_000001");
 }
 
 TEST(Program, AFolderWithoutARunCannotBeShownOrStopped) {

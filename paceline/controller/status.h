@@ -26,7 +26,7 @@ struct LiveStatus {
 
 /// {"name", "path", "pid", "state", "since", "epoch", "attempt", "generation", "world_size", "failures": {"worker",
 /// "start", "preemption"}, "workers": [{"worker", "rank", "local_rank", "node", "pid", "stage", "step", "phase",
-/// "phase_s", "standing", "step_s", "slow", "started", "cpu_s", "resident_bytes"}], "metrics", "last_report",
+/// "phase_s", "standing", "step_s", "spent", "slow", "started", "cpu_s", "resident_bytes"}], "metrics", "last_report",
 /// "waits_for": […], "checkpoints": [{"report", "path", "metrics", "time"}]}
 Json status_json(const policy::RunState& state, const LiveStatus& live, const RunRequest& request);
 

@@ -113,13 +113,17 @@ PACELINE_RECORD(HangsAnswer, PACELINE_HANGS_ANSWER_FIELDS);
 #define PACELINE_PROFILES_ANSWER_FIELDS(FIELD) FIELD(std::vector<run::KeptProfile>, profiles, {}) /* the last first */
 PACELINE_RECORD(ProfilesAnswer, PACELINE_PROFILES_ANSWER_FIELDS);
 
+inline constexpr std::string_view kStop = "stop", kStacks = "stacks", kProfile = "profile";
+inline constexpr std::string_view kCheckpointNow = "checkpoint_now";
+inline constexpr std::array kActions = {kStop, kStacks, kProfile, kCheckpointNow};
+
 // POST /api/v1/runs/{id}/actions takes it.
-#define PACELINE_ACTION_REQUEST_FIELDS(FIELD)                                                           \
-  FIELD(std::string, action, "")             /* "stop", "stacks", "profile", "checkpoint_now" */        \
-  FIELD(int64_t, rank, -1)                   /* of "stacks", "profile": one rank; -1: all */            \
-  FIELD(std::string, kind, rpc::kCpuProfile) /* of "profile": "cpu", "off_cpu", "memory", "timeline" */ \
-  FIELD(int64_t, seconds, 5)                 /* of "profile": sample so long, from 1 to 60 */           \
-  FIELD(int64_t, steps, 0) /* of a "timeline": until so many have ended, within `seconds`; 0: for `seconds` */
+#define PACELINE_ACTION_REQUEST_FIELDS(FIELD)                                                                 \
+  FIELD(std::string, action, "")             /* one of kActions */                                            \
+  FIELD(int64_t, rank, -1)                   /* of "stacks", "profile": one rank; -1: all */                  \
+  FIELD(std::string, kind, rpc::kCpuProfile) /* of "profile": one of rpc::kProfileKinds */                    \
+  FIELD(int64_t, seconds, 0) /* of "profile": sample so long, from 1 to 60; 0: 5, or with `steps` up to 60 */ \
+  FIELD(int64_t, steps, 0)   /* of a "timeline": until so many have ended, within `seconds`; 0: for `seconds` */
 PACELINE_RECORD(ActionRequest, PACELINE_ACTION_REQUEST_FIELDS);
 
 using AllStacks = std::vector<stacks::WorkerStacks>;

@@ -31,39 +31,38 @@ constexpr std::chrono::milliseconds kPatience{1'500};
 constexpr std::chrono::milliseconds kFirstLook{300};
 constexpr int64_t kMostReports = std::numeric_limits<int64_t>::max();
 
-constexpr std::string_view kStop = "stop", kStacks = "stacks", kProfile = "profile";
-constexpr std::string_view kCheckpointNow = "checkpoint_now";
 constexpr std::string_view kSpeedscope = "speedscope";
-constexpr int64_t kLongestProfile = 60;  // seconds
 constexpr std::string_view kRunTopic = "run:";
 
 // Whether there is such an action, with such values.
 arrow::Status check(const ActionRequest& request) {
   if (request.rank < -1) return arrow::Status::Invalid("rank is ", request.rank, "; wanted one, or -1 for all");
-  if (request.action == kStop || request.action == kStacks || request.action == kCheckpointNow) {
-    return arrow::Status::OK();
+  if (std::ranges::find(kActions, request.action) == kActions.end()) {
+    std::string names;
+    for (const std::string_view name : kActions) names += (names.empty() ? "" : ", ") + std::string(name);
+    return arrow::Status::Invalid("there is no action \"", request.action, "\"; there are: ", names);
   }
-  if (request.action != kProfile) {
-    return arrow::Status::Invalid("there is no action \"", request.action,
-                                  "\"; there are: stop, stacks, profile, checkpoint_now");
-  }
+  if (request.action != kProfile) return arrow::Status::OK();
   if (rpc::find_profile_kind(request.kind) == nullptr) {
     return arrow::Status::Invalid(rpc::no_such_profile_kind(request.kind));
   }
-  if (request.seconds < 1 || request.seconds > kLongestProfile) {
-    return arrow::Status::Invalid("seconds is ", request.seconds, "; wanted a whole number from 1 to ",
-                                  kLongestProfile);
+  if (request.seconds != 0 && (request.seconds < rpc::kShortestProfile || request.seconds > rpc::kLongestProfile)) {
+    return arrow::Status::Invalid("seconds is ", request.seconds, "; wanted a whole number from ",
+                                  rpc::kShortestProfile, " to ", rpc::kLongestProfile);
   }
   const bool has_steps = rpc::find_profile_kind(request.kind)->is_timeline;
-  if (request.steps < 0 || (request.steps > 0 && !has_steps)) {
-    return arrow::Status::Invalid("steps is ", request.steps, "; wanted ",
-                                  has_steps ? "a number of steps, or 0 to go by the time"
-                                            : "none: of the kinds of profiles only a timeline counts steps");
+  if (request.steps > 0 && !has_steps) {
+    return arrow::Status::Invalid("steps is ", request.steps,
+                                  "; wanted none: of the kinds of profiles only a timeline counts steps");
+  }
+  if (request.steps < 0 || request.steps > rpc::kMostProfiledSteps) {
+    return arrow::Status::Invalid("steps is ", request.steps, "; wanted at most ", rpc::kMostProfiledSteps,
+                                  ", or 0 to go by the time");
   }
   return arrow::Status::OK();
 }
 
-// One of those that do the same at once.
+// A place among those that do the same at once.
 class Turn {
  public:
   explicit Turn(std::atomic<int>& count) : count_(count), others_(count.fetch_add(1)) {}

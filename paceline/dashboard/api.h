@@ -11,11 +11,11 @@
 #include <stop_token>
 #include <string>
 
+#include "paceline/dashboard/access/sessions.h"
+#include "paceline/dashboard/access/site.h"
 #include "paceline/dashboard/answers.h"
 #include "paceline/dashboard/routes.h"
 #include "paceline/dashboard/run_book.h"
-#include "paceline/dashboard/sessions.h"
-#include "paceline/dashboard/site.h"
 #include "paceline/run/status_watch.h"
 #include "paceline/views/shown_run.h"
 

@@ -169,12 +169,13 @@ TEST_F(ApiTest, AProfileOfWhatDoesNotLiveIsRefused) {
   EXPECT_THAT(over.body, HasSubstr("no worker lives"));
   EXPECT_THAT(recorded_.back(), HasSubstr("failed at \"profile\""));
   for (const char* wrong :
-       {R"({"action":"profile","seconds":0})", R"({"action":"profile","seconds":61})",
+       {R"({"action":"profile","seconds":-1})", R"({"action":"profile","seconds":61})",
         R"({"action":"profile","seconds":1e9})", R"({"action":"profile","kind":"smell"})",
         R"({"action":"profile","pid":1})", R"({"action":"profile","rank":"0"})", R"({"action":"profile","rank":1.7})",
         R"({"action":"profile","rank":-2})", R"({"action":"profile","rank":18446744073709551615})",
         R"({"action":"stacks","rank":-7})", R"({"action":"profile","seconds":5.9})",
-        R"({"action":"profile","steps":3})", R"({"action":"profile","kind":"timeline","steps":-1})"}) {
+        R"({"action":"profile","steps":3})", R"({"action":"profile","kind":"timeline","steps":-1})",
+        R"({"action":"profile","kind":"timeline","steps":1000001})"}) {
     EXPECT_EQ(ask_in_session("POST", actions, wrong).status, 400) << wrong;
   }
   run::RecordedRun dead(folder("dead"), "dead");

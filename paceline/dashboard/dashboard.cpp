@@ -8,10 +8,10 @@
 #include "paceline/core/log.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/state_directory.h"
+#include "paceline/dashboard/access/token_file.h"
 #include "paceline/dashboard/api.h"
 #include "paceline/dashboard/assets.h"
 #include "paceline/dashboard/router.h"
-#include "paceline/dashboard/token_file.h"
 #include "paceline/track/character_width.h"
 #include "paceline/track/dashboard_address.h"
 

@@ -60,6 +60,11 @@ class Browser {
     }
     return text;
   }
+  // As one whose machine has gone.
+  void reset_at_the_end() const {
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    EXPECT_EQ(::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  }
 
  private:
   Descriptor socket_;
@@ -243,7 +248,10 @@ TEST_F(DashboardTest, AStreamThatIsClosedIsForgotten) {
   }
 }
 
-TEST(HttpServerTest, WhoAnswersHearsThatTheBrowserHasGone) {
+class WhoAnswers : public ::testing::TestWithParam<bool> {};
+
+TEST_P(WhoAnswers, HearsThatTheBrowserHasGone) {
+  const bool resets = GetParam();
   Feed feed([](const std::string&) -> arrow::Result<Json> { return Json(); });
   auto server = HttpServer::listen("127.0.0.1", 0, feed).ValueOrDie();
   std::promise<void> asked, gone;
@@ -257,9 +265,13 @@ TEST(HttpServerTest, WhoAnswersHearsThatTheBrowserHasGone) {
     const Browser browser(server->port());
     browser.send(request_for("/"));
     asked.get_future().wait();
+    if (resets) browser.reset_at_the_end();
   }
   server->stop();
 }
+
+INSTANTIATE_TEST_SUITE_P(HttpServerTest, WhoAnswers, ::testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "ByAReset" : "InOrder"); });
 
 TEST_F(DashboardTest, SaysWhereItCannotListen) {
   const Dashboard& first = started();

@@ -22,9 +22,9 @@
 #include <thread>
 
 #include "paceline/core/posix/thread.h"
-#include "paceline/dashboard/guard.h"
+#include "paceline/dashboard/access/guard.h"
+#include "paceline/dashboard/access/try_limit.h"
 #include "paceline/dashboard/problem.h"
-#include "paceline/dashboard/try_limit.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -269,9 +269,11 @@ void Connection::take() {
 void Connection::tell_when_gone(std::stop_source given_up) {
   stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this(), given_up = std::move(given_up)](
                                                           const beast::error_code& error) mutable {
+    if (error) return;
     char next = 0;
-    if (error || ::recv(self->stream_.socket().native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT) != 0) return;
-    given_up.request_stop();
+    const ssize_t got = ::recv(self->stream_.socket().native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+    const bool is_reset = got < 0 && errno != EAGAIN && errno != EINTR;
+    if (got == 0 || is_reset) given_up.request_stop();
   });
 }
 

@@ -1,6 +1,6 @@
 #include "paceline/dashboard/openapi.h"
 
-#include "paceline/dashboard/guard.h"
+#include "paceline/dashboard/access/guard.h"
 #include "paceline/dashboard/problem.h"
 #include "paceline/dashboard/routes.h"
 #include "paceline/dashboard/schema.h"

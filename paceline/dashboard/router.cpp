@@ -4,9 +4,9 @@
 #include <exception>
 
 #include "paceline/core/spelling.h"
-#include "paceline/dashboard/guard.h"
+#include "paceline/dashboard/access/guard.h"
+#include "paceline/dashboard/access/token_file.h"
 #include "paceline/dashboard/problem.h"
-#include "paceline/dashboard/token_file.h"
 
 namespace paceline::dashboard {
 namespace {

@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "paceline/dashboard/access/sessions.h"
+#include "paceline/dashboard/access/site.h"
 #include "paceline/dashboard/api.h"
 #include "paceline/dashboard/assets.h"
 #include "paceline/dashboard/message.h"
-#include "paceline/dashboard/sessions.h"
-#include "paceline/dashboard/site.h"
 
 namespace paceline::dashboard {
 

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "paceline/dashboard/guard.h"
+#include "paceline/dashboard/access/guard.h"
 #include "paceline/dashboard/served_runs_fixture.h"
 
 namespace paceline::dashboard {

@@ -2,6 +2,7 @@
 
 #include "paceline/dashboard/api.h"
 #include "paceline/dashboard/schema.h"
+#include "paceline/rpc/profile_kind.h"
 #include "paceline/views/profiles.h"
 #include "paceline/views/shown_run.h"
 #include "paceline/views/step_times.h"
@@ -16,6 +17,13 @@ arrow::Result<Response> answer(Api& api, const Call& call) {
 
 Json any_object() {
   return {{"type", "object"}};
+}
+
+Json action_request() {
+  Json schema = schema_of<ActionRequest>();
+  schema["properties"]["action"]["enum"] = kActions;
+  for (const rpc::ProfileKind& kind : rpc::kProfileKinds) schema["properties"]["kind"]["enum"].push_back(kind.name);
+  return schema;
 }
 
 constexpr const char* kJson = "application/json";
@@ -189,10 +197,11 @@ std::vector<Route> all_routes() {
        answer<&Api::profile>},
       {"POST", "/api/v1/runs/{id}/actions", "act",
        "\"stop\" asks the run to stop (the third time its workers are killed); \"stacks\" gives what every thread of "
-       "its workers is doing; \"profile\" samples them for `seconds`, answers when that is done, and the run keeps it; "
+       "its workers is doing; \"profile\" samples them for `seconds` (5, or with `steps` up to 60, where nothing is "
+       "said), answers when that is done, and the run keeps it; "
        "\"checkpoint_now\" asks its train loops to save a checkpoint. "
        "Refused with --read-only",
-       Needs::session, no_query(), kJson, schema_of<ActionRequest>, schema_of<ActionAnswer>, answer<&Api::act>},
+       Needs::session, no_query(), kJson, action_request, schema_of<ActionAnswer>, answer<&Api::act>},
       {"GET",
        "/api/v1/stream",
        "stream",

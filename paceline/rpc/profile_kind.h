@@ -1,7 +1,9 @@
-// Kinds of profiles, a row each: the flags of the command line, what the dashboard takes and what errors say follow.
+// Kinds of profiles, a row each, and for how long one is taken: the flags of the command line, what the dashboard takes
+// and what errors say follow.
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,13 +22,23 @@ struct ProfileKind {
   bool is_timeline;
 };
 
+/// Seconds for which workers are sampled.
+inline constexpr int64_t kShortestProfile = 1, kLongestProfile = 60;
+inline constexpr int64_t kMostProfiledSteps = 1'000'000;
+/// Where nobody says for how long. Steps end when they end, within that.
+constexpr int64_t default_profile_seconds(int64_t steps) {
+  constexpr int64_t kUsual = 5;
+  return steps > 0 ? kLongestProfile : kUsual;
+}
+
 /// The first is what is meant where nothing is said.
 inline constexpr std::array kProfileKinds = {
     ProfileKind{kCpuProfile, "Where processor time goes (the default)", true, false},
     ProfileKind{kOffCpuProfile, "Where threads wait: for data, for other ranks, for locks, for a processor", true,
                 false},
     ProfileKind{kMemoryProfile,
-                "Who allocates memory: Python's functions by memray, where it is installed, else LibTorch's operators",
+                "Who allocates memory: Python's functions by memray, where it is installed, else LibTorch's operators; "
+                "with DebugConfig.heap_profile who has the whole heap now",
                 false, false},
     ProfileKind{kTimelineProfile, "Which operators run when: for ui.perfetto.dev or chrome://tracing", false, true},
 };

@@ -24,12 +24,14 @@ arrow::Status no_live_run(const std::string& run_folder) {
       ": its driver has ended; started again with the same run name and storage path it goes on");
 }
 
-arrow::Status nobody_waits() {
-  return arrow::Status::Cancelled("nobody waits for the run's answer any more");
+arrow::Status not_asked(const std::string& run_folder) {
+  return arrow::Status::Cancelled("given up before the run in ", run_folder, " was asked: its driver accepts nobody");
 }
 
-arrow::Status not_asked(const std::string& run_folder) {
-  return arrow::Status::Cancelled(kNotAsked, " in ", run_folder, " was asked: its driver accepts nobody");
+// Only profiles are given up.
+arrow::Status goes_on_alone(const std::string& run_folder) {
+  return arrow::Status::Cancelled("not waited for any more: the run takes the profile to its end, and keeps it in ",
+                                  run_folder, "/", run_layout::kProfiles);
 }
 
 arrow::Result<rpc::Envelope> ask(const std::string& run_folder, rpc::Envelope request,
@@ -40,10 +42,13 @@ arrow::Result<rpc::Envelope> ask(const std::string& run_folder, rpc::Envelope re
   ARROW_RETURN_NOT_OK(socket.send(std::move(request)));
   const std::stop_callback end_wait(given_up, [&socket] { socket.shut_down(); });
   const arrow::Result<bool> answered = socket.wait(patience);
-  if (given_up.stop_requested()) return nobody_waits();
-  ARROW_RETURN_NOT_OK(answered.status());
-  if (!*answered) return no_answer(run_folder, patience);
+  if (!answered.ok() || !*answered) {
+    if (given_up.stop_requested()) return goes_on_alone(run_folder);
+    ARROW_RETURN_NOT_OK(answered.status());
+    return no_answer(run_folder, patience);
+  }
   ARROW_ASSIGN_OR_RAISE(auto reply, socket.receive());
+  if (!reply && given_up.stop_requested()) return goes_on_alone(run_folder);
   if (!reply) return arrow::Status::IOError("the run in ", run_folder, " ended while it was asked");
   return *std::move(reply);
 }

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "paceline/core/json.h"
@@ -37,11 +36,9 @@ struct RunProfile {
   std::string folder;   // in the run's, where they are kept
   std::string problem;  // why they are not
 };
-/// How the message of a Cancelled begins that came before the run was asked.
-inline constexpr std::string_view kNotAsked = "given up before the run";
-
 /// Samples workers as it is wanted, and names what was found: `patience` is for that alone. Timelines are in the
-/// folder. Cancelled at once when `given_up` says so; the run keeps the profile all the same.
+/// folder. Cancelled at once when `given_up` says so; a run that has been asked keeps the profile all the same, and the
+/// message says which of the two.
 arrow::Result<RunProfile> request_profile(const std::string& run_folder, const rpc::RunProfileRequest& wanted,
                                           const std::stop_token& given_up = {},
                                           std::chrono::milliseconds patience = std::chrono::seconds(90));

@@ -111,14 +111,16 @@ double time_of_profile(const std::string& name) {
 KeptProfile described(KeptProfile profile, const stacks::Profiles& taken) {
   profile.samples = {};
   std::set<int64_t> ranks;
+  std::optional<double> sampled_s;
   for (const stacks::Profile& one : taken) {
-    if (!one.ways.empty()) profile.seconds = std::max(profile.seconds, one.seconds);
+    if (!one.ways.empty()) sampled_s = std::max(sampled_s.value_or(0), one.seconds);
     if (one.rank >= 0) ranks.insert(one.rank);
     for (const stacks::ThreadProfile& thread : one.threads) {
       int64_t& samples = profile.samples[thread.language];
       for (const stacks::CountedStack& stack : thread.stacks) samples += stack.count;
     }
   }
+  if (sampled_s) profile.seconds = *sampled_s;
   profile.ranks = {ranks.begin(), ranks.end()};
   profile.problems = problems_of(taken);
   return profile;

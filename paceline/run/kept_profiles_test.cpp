@@ -45,6 +45,16 @@ class KeptProfiles : public ::testing::Test {
   testing::TemporaryFolder folder_;
 };
 
+// As one of some steps, which is over before its time; a heap takes none.
+TEST_F(KeptProfiles, HaveTheTimeThatTheyTook) {
+  EXPECT_EQ(described({.seconds = 60}, taken_).seconds, 5.25);
+  stacks::Profile heap = of_rank(0, 3);
+  heap.seconds = 0;
+  EXPECT_EQ(described({.seconds = 60}, {heap}).seconds, 0);
+  heap.ways.clear();
+  EXPECT_EQ(described({.seconds = 60}, {heap}).seconds, 60) << "it was not sampled";
+}
+
 TEST_F(KeptProfiles, AreWhatWasKept) {
   EXPECT_THAT(names(), IsEmpty()) << "of a run that has none";
   EXPECT_EQ(kept_.seconds, 5.25);

@@ -27,8 +27,8 @@ using SteadyClock = std::chrono::steady_clock;
 
 // A driver that has told nothing for longer is in the user's code, is stopped, or is of a version that tells nothing.
 constexpr std::chrono::milliseconds kSilence{static_cast<int>(rpc::kLongestSilence * 1'500)};
-// Nor does its socket answer for it then.
-constexpr std::chrono::milliseconds kAnswerTime{static_cast<int>(rpc::kOwnAnswer * 2'000)};
+// Nor is it waited for longer, when it has been asked.
+constexpr std::chrono::milliseconds kOwnAnswerPatience{static_cast<int>(rpc::kOwnAnswer * 2'000)};
 constexpr std::chrono::milliseconds kShortest{1};
 constexpr int64_t kWish = 1, kQuestion = 2;  // numbers of what is asked of a driver
 
@@ -86,8 +86,8 @@ class Watching final : public StatusWatch {
     std::optional<SteadyClock::time_point> told;
 
     bool is_fresh() const { return told && SteadyClock::now() - *told < kSilence; }
-    // It has told what holds, as far as anybody knows yet.
-    bool may_still_answer() const { return told && is_asked && SteadyClock::now() - asked < kAnswerTime; }
+    // What it told last counts until then.
+    bool may_still_answer() const { return told && is_asked && SteadyClock::now() - asked < kOwnAnswerPatience; }
   };
 
   // With the lock.

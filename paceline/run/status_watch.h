@@ -31,8 +31,8 @@ class StatusWatch {
 
   /// The status of the live run in the folder: what its driver told last, or, where it does not tell, what it answers.
   /// Waits for up to `patience` for a driver that has been asked for no longer than that; of one that has said nothing
-  /// for longer it says so at once, and `on_change` is called when it answers after all. Until it would have answered,
-  /// what it told before holds. Errors as request_status().
+  /// for longer it says so at once, and `on_change` is called when it answers after all. While a driver that has told
+  /// its status before may still answer, that is given. Errors as request_status().
   virtual arrow::Result<Json> status(const std::string& run_folder, std::chrono::milliseconds patience) = 0;
 };
 

@@ -234,6 +234,22 @@ int64_t count_of(const Profiles& profiles, std::string_view language) {
   return count;
 }
 
+ThreadTime time_of(const Profile& profile, const ThreadProfile& thread) {
+  ThreadTime time{.seen_s = thread.seconds > 0 ? thread.seconds : profile.seconds};  // earlier versions have it of all
+  for (const CountedStack& stack : thread.stacks) {
+    const bool is_ready =
+        stack.frames.size() == 1 && profile.frames[static_cast<size_t>(stack.frames[0])].function == kWantsProcessor;
+    (is_ready ? time.wanted_processor_s : time.waited_s) += static_cast<double>(stack.count) / profile.rate;
+  }
+  return time;
+}
+
+bool waited_all_the_time(const Profile& profile, const ThreadProfile& thread) {
+  constexpr double kAllTheTime = 0.99;
+  const ThreadTime time = time_of(profile, thread);
+  return thread.tid != profile.pid && time.waited_s >= kAllTheTime * time.seen_s;
+}
+
 std::string to_folded(const Profiles& profiles) {
   std::map<std::string, int64_t> lines;
   for (const Profile& profile : profiles) {

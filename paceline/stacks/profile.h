@@ -45,18 +45,18 @@ PACELINE_RECORD(ThreadProfile, PACELINE_THREAD_PROFILE_FIELDS);
 using ThreadProfiles = std::vector<ThreadProfile>;
 
 // One process's.
-#define PACELINE_PROFILE_FIELDS(FIELD)                                                      \
-  FIELD(int64_t, worker, 0)                                                                 \
-  FIELD(int64_t, rank, -1) /* -1 before ranks are given, and of several ranks together */   \
-  FIELD(std::string, node, "")                                                              \
-  FIELD(int64_t, pid, 0)                                                                    \
-  FIELD(double, rate, 0.0) /* a count of 1 stands for 1/rate s: of C++ of processor time */ \
-  FIELD(double, seconds, 0.0)                                                               \
-  FIELD(std::string, unit, kSamples)            /* or bytes, and then there is no rate */   \
-  FIELD(int64_t, dropped, 0)                    /* counts for which there was no room */    \
-  FIELD(std::vector<std::string>, ways, {})     /* how it was taken: "signal", "py-spy" */  \
-  FIELD(std::vector<std::string>, problems, {}) /* what is missing, and why */              \
-  FIELD(StackFrames, frames, {})                /* each once */                             \
+#define PACELINE_PROFILE_FIELDS(FIELD)                                                                               \
+  FIELD(int64_t, worker, 0)                                                                                          \
+  FIELD(int64_t, rank, -1) /* -1 before ranks are given, and of several ranks together */                            \
+  FIELD(std::string, node, "")                                                                                       \
+  FIELD(int64_t, pid, 0)                                                                                             \
+  FIELD(double, rate, 0.0) /* a count of 1 stands for 1/rate s: of C++ of processor time */                          \
+  FIELD(double, seconds, 0.0)                                                                                        \
+  FIELD(std::string, unit, kSamples)            /* or bytes, and then there is no rate */                            \
+  FIELD(int64_t, dropped, 0)                    /* counts for which there was no room */                             \
+  FIELD(std::vector<std::string>, ways, {})     /* "signal", "ptrace", "py-spy", "LibTorch", "memray", "jemalloc" */ \
+  FIELD(std::vector<std::string>, problems, {}) /* what is missing, and why */                                       \
+  FIELD(StackFrames, frames, {})                /* each once */                                                      \
   FIELD(ThreadProfiles, threads, {})
 PACELINE_RECORD(Profile, PACELINE_PROFILE_FIELDS);
 using Profiles = std::vector<Profile>;
@@ -90,6 +90,18 @@ Profile merged(const Profiles& profiles);
 
 /// The samples of the threads of that language, or, with "", of all.
 int64_t count_of(const Profiles& profiles, std::string_view language = "");
+
+/// In place of a function, where a thread stands without a processor.
+inline constexpr const char* kWantsProcessor = "[wants a processor]";
+/// Of a profile of where threads wait.
+struct ThreadTime {
+  double seen_s = 0;  // the thread was there for so long
+  double waited_s = 0;
+  double wanted_processor_s = 0;  // it could have gone on, and other threads had the processors
+};
+ThreadTime time_of(const Profile& profile, const ThreadProfile& thread);
+/// Of such a profile: a thread of a pool, or one that serves the run, which had nothing to do. Not a process's first.
+bool waited_all_the_time(const Profile& profile, const ThreadProfile& thread);
 
 /// "rank 0;train;main (train.cpp);step (train.cpp) 12": a line for each stack, as flame-graph programs read them. Lines
 /// of one function are one frame.

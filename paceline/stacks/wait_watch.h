@@ -30,9 +30,6 @@ class HeldThread;
 /// Waits that matter are longer than those of computations, so half of kSampleRate; odd for the same reason.
 inline constexpr double kWaitRate = 49;
 
-/// In place of a function, where a thread stands without a processor.
-inline constexpr const char* kWantsProcessor = "[wants a processor]";
-
 class WaitWatch {
  public:
   /// `most_stacks`: for so many there is room; waits beyond them count for an earlier one in the same call. IOError

@@ -41,8 +41,12 @@ arrow::Result<VerifiedCheckpoint> verify_checkpoint(const storage::Location& loc
                                                     const std::stop_token& given_up) {
   if (!run_layout::is_checkpoint_folder(name)) ARROW_RETURN_NOT_OK(checkpoint::check_folder_name(name));
   ARROW_ASSIGN_OR_RAISE(const auto store, checkpoint::Store::at(location));
-  const storage::Location checkpoint = store.path_of(name);
-  VerifiedCheckpoint verified{.name = name};
+  return verify_checkpoint(store.path_of(name), given_up);
+}
+
+arrow::Result<VerifiedCheckpoint> verify_checkpoint(const storage::Location& checkpoint,
+                                                    const std::stop_token& given_up) {
+  VerifiedCheckpoint verified{.name = storage::last_part(checkpoint)};
   const auto manifest = checkpoint::read_manifest(checkpoint);
   if (manifest.ok()) {
     verified.files = std::ssize(manifest->files);
@@ -54,7 +58,7 @@ arrow::Result<VerifiedCheckpoint> verify_checkpoint(const storage::Location& loc
   if (verified.is_whole) return verified;
   if (!checkpoint::is_damage(found)) return found;
   ARROW_ASSIGN_OR_RAISE(const bool is_there, has_files(checkpoint));  // it may have been deleted meanwhile
-  if (!is_there) return arrow::Status::KeyError("there is no checkpoint ", name, " in this run, or no longer");
+  if (!is_there) return arrow::Status::KeyError("there is no checkpoint at ", checkpoint.text(), ", or no longer");
   verified.problem = found.message();
   return verified;
 }

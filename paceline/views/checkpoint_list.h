@@ -40,10 +40,13 @@ PACELINE_RECORD(VerifiedCheckpoint, PACELINE_VERIFIED_CHECKPOINT_FIELDS);
 /// Those of the run at a location, oldest first. Errors as checkpoint::Store::list().
 arrow::Result<std::vector<ListedCheckpoint>> list_checkpoints(const storage::Location& location);
 
+/// Reads all of the checkpoint in a folder, as the following.
+arrow::Result<VerifiedCheckpoint> verify_checkpoint(const storage::Location& checkpoint,
+                                                    const std::stop_token& given_up = {});
 /// Reads all of the checkpoint in the folder `name` of the run at a location, which takes as long as that. Invalid for
 /// what no checkpoint is called; KeyError where there is none; Cancelled soon after `given_up` says so. That it cannot
 /// be read is an error too, and says nothing of it.
 arrow::Result<VerifiedCheckpoint> verify_checkpoint(const storage::Location& location, const std::string& name,
-                                                    const std::stop_token& given_up = {});
+                                                    const std::stop_token& given_up);
 
 }  // namespace paceline::views

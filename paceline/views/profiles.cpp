@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "paceline/run/control_client.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/views/readable_text.h"
 
 namespace paceline::views {
@@ -45,14 +45,18 @@ class Tree {
 };
 
 FlameThread thread_of(const stacks::ThreadProfile& thread, const std::vector<int64_t>& frames, int64_t process,
-                      Tree& tree) {
+                      bool is_idle, Tree& tree) {
   std::map<int64_t, int64_t> counts;  // stacks that differ in their lines alone end at one node
   for (const stacks::CountedStack& stack : thread.stacks) {
     int64_t node = -1;
     for (const int64_t at : stack.frames) node = tree.node_below(node, frames[static_cast<size_t>(at)]);
     if (node >= 0) counts[node] += stack.count;
   }
-  FlameThread added{.process = process, .tid = thread.tid, .name = readable(thread.name), .language = thread.language};
+  FlameThread added{.process = process,
+                    .is_idle = is_idle,
+                    .tid = thread.tid,
+                    .name = readable(thread.name),
+                    .language = thread.language};
   for (const auto& [node, count] : counts) {
     added.nodes.push_back(node);
     added.counts.push_back(count);
@@ -69,6 +73,7 @@ std::string first_problem(const stacks::Profiles& taken) {
 
 FlameGraph flame_graph_of(const run::ReadProfile& read) {
   FlameGraph graph{.profile = read.profile};
+  const bool shows_waits = read.profile.kind == rpc::kOffCpuProfile;
   Tree tree(graph);
   for (const stacks::Profile& profile : read.taken) {
     const int64_t process = std::ssize(graph.processes);
@@ -85,24 +90,32 @@ FlameGraph flame_graph_of(const run::ReadProfile& read) {
     std::vector<int64_t> frames;
     for (const stacks::StackFrame& frame : profile.frames) frames.push_back(tree.frame_of(frame));
     for (const stacks::ThreadProfile& thread : profile.threads) {
-      graph.threads.push_back(thread_of(thread, frames, process, tree));
+      const bool is_idle = shows_waits && stacks::waited_all_the_time(profile, thread);
+      graph.threads.push_back(thread_of(thread, frames, process, is_idle, tree));
     }
   }
   return graph;
 }
 
-arrow::Result<run::KeptProfile> take_profile(const track::RunRow& run, const rpc::RunProfileRequest& wanted,
-                                             const std::stop_token& given_up) {
+arrow::Result<run::RunProfile> ask_run_for_profile(const track::RunRow& run, const rpc::RunProfileRequest& wanted,
+                                                   const std::stop_token& given_up) {
   if (track::is_over(run)) {
-    return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives");
+    return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives; profiles that were ",
+                                  "taken are in its folder ", run_layout::kProfiles);
   }
-  ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken, run::request_profile(run.path, wanted, given_up));
-  if (taken.profiles.empty()) {
-    return arrow::Status::KeyError(wanted.rank >= 0 ? "no worker of run " + run.name + " has rank " +
-                                                          std::to_string(wanted.rank) + " now; `paceline show "
-                                                    : "no worker of run " + run.name + " lives now; `paceline show ",
+  ARROW_ASSIGN_OR_RAISE(run::RunProfile taken, run::request_profile(run.path, wanted, given_up));
+  if (!taken.profiles.empty()) return taken;
+  if (wanted.rank >= 0) {
+    return arrow::Status::KeyError("no worker of run ", run.name, " has rank ", wanted.rank, " now; `paceline show ",
                                    run.name, "` lists them");
   }
+  return arrow::Status::KeyError("no worker of run ", run.name, " lives now; `paceline show ", run.name,
+                                 "` says what it waits for");
+}
+
+arrow::Result<run::KeptProfile> take_profile(const track::RunRow& run, const rpc::RunProfileRequest& wanted,
+                                             const std::stop_token& given_up) {
+  ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken, ask_run_for_profile(run, wanted, given_up));
   if (std::ranges::all_of(taken.profiles, [](const auto& one) { return one.ways.empty(); })) {
     return arrow::Status::ExecutionError("no worker was sampled: ", first_problem(taken.profiles));
   }

@@ -12,6 +12,7 @@
 
 #include "paceline/core/record.h"
 #include "paceline/rpc/messages.h"
+#include "paceline/run/control_client.h"
 #include "paceline/run/kept_profiles.h"
 #include "paceline/stacks/profile.h"
 #include "paceline/track/run_record.h"
@@ -43,12 +44,13 @@ PACELINE_RECORD(FlameProcess, PACELINE_FLAME_PROCESS_FIELDS);
 using FlameProcesses = std::vector<FlameProcess>;
 
 // Counts of one thread's stacks in one language. nodes[i] is where counts[i] samples ended.
-#define PACELINE_FLAME_THREAD_FIELDS(FIELD)                \
-  FIELD(int64_t, process, 0) /* position in `processes` */ \
-  FIELD(int64_t, tid, 0)                                   \
-  FIELD(std::string, name, "")                             \
-  FIELD(std::string, language, "")                         \
-  FIELD(std::vector<int64_t>, nodes, {})                   \
+#define PACELINE_FLAME_THREAD_FIELDS(FIELD)                                             \
+  FIELD(int64_t, process, 0)  /* position in `processes` */                             \
+  FIELD(bool, is_idle, false) /* where threads wait: it waited all the time for work */ \
+  FIELD(int64_t, tid, 0)                                                                \
+  FIELD(std::string, name, "")                                                          \
+  FIELD(std::string, language, "")                                                      \
+  FIELD(std::vector<int64_t>, nodes, {})                                                \
   FIELD(std::vector<int64_t>, counts, {})
 PACELINE_RECORD(FlameThread, PACELINE_FLAME_THREAD_FIELDS);
 using FlameThreads = std::vector<FlameThread>;
@@ -67,9 +69,12 @@ PACELINE_RECORD(FlameGraph, PACELINE_FLAME_GRAPH_FIELDS);
 /// Pure.
 FlameGraph flame_graph_of(const run::ReadProfile& read);
 
-/// Samples a live run's workers as it is wanted. `name` is "" where it could not be kept, and the problems say why.
-/// Invalid when the run is over; KeyError when no worker has that rank now; ExecutionError when none could be sampled,
-/// with what they said.
+/// Samples a live run's workers as it is wanted: all that was found, at least of one worker. Invalid when the run is
+/// over; KeyError when no worker lives, or none has that rank now; else as run::request_profile().
+arrow::Result<run::RunProfile> ask_run_for_profile(const track::RunRow& run, const rpc::RunProfileRequest& wanted,
+                                                   const std::stop_token& given_up = {});
+/// The same as pages list it. `name` is "" where it could not be kept, and the problems say why. ExecutionError, too,
+/// when none could be sampled, with what they said.
 arrow::Result<run::KeptProfile> take_profile(const track::RunRow& run, const rpc::RunProfileRequest& wanted,
                                              const std::stop_token& given_up = {});
 

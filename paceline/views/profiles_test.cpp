@@ -39,6 +39,23 @@ TEST(FlameGraphOf, HasEachFunctionAndEachWayToItOnce) {
   EXPECT_THAT(graph.threads[2].counts, ElementsAre(5));
 }
 
+TEST(FlameGraphOf, SaysWhichThreadsHadNothingToDo) {
+  stacks::Profile waits{.pid = 7, .rate = 10, .seconds = 5, .frames = {{.function = "poll"}}};
+  waits.threads = {{.tid = 7, .name = "main", .stacks = {stack({0}, 50)}},
+                   {.tid = 8, .name = "pool", .stacks = {stack({0}, 50)}},
+                   {.tid = 9, .name = "busy", .stacks = {stack({0}, 40)}},
+                   {.tid = 10, .name = "later", .seconds = 2, .stacks = {stack({0}, 20)}}};
+  const auto idle_in = [&](const std::string& kind) {
+    std::vector<std::string> idle;
+    for (const FlameThread& thread : flame_graph_of({.profile = {.kind = kind}, .taken = {waits}}).threads) {
+      if (thread.is_idle) idle.push_back(thread.name);
+    }
+    return idle;
+  };
+  EXPECT_THAT(idle_in("off_cpu"), ElementsAre("pool", "later"));
+  EXPECT_THAT(idle_in("cpu"), ElementsAre());
+}
+
 TEST(FlameGraphOf, NamesAreText) {
   const stacks::Profile profile{.frames = {{.function = "bad \xff name"}},
                                 .threads = {{.name = "<b>", .stacks = {stack({0}, 1), stack({}, 4)}}}};

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "paceline/dashboard/guard.h"
+#include "paceline/dashboard/access/guard.h"
+#include "paceline/dashboard/access/sessions.h"
+#include "paceline/dashboard/access/token_file.h"
 #include "paceline/dashboard/router.h"
 #include "paceline/dashboard/routes.h"
-#include "paceline/dashboard/sessions.h"
 #include "paceline/dashboard/target.h"
-#include "paceline/dashboard/token_file.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace paceline {

@@ -20,26 +20,18 @@ std::string counted(int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-int64_t bytes_of(const checkpoint::Manifest& manifest) {
-  int64_t bytes = 0;
-  for (const auto& [name, file] : manifest.files) bytes += file.size;
-  return bytes;
-}
-
 arrow::Status verify(const storage::Location& path, bool as_json) {
-  ARROW_RETURN_NOT_OK(checkpoint::verify(path));
-  ARROW_ASSIGN_OR_RAISE(const auto manifest, checkpoint::read_manifest(path));
-  const int64_t bytes = bytes_of(manifest);
+  ARROW_ASSIGN_OR_RAISE(const views::VerifiedCheckpoint found, views::verify_checkpoint(path));
   if (as_json) {
-    print(encode_json({{"path", path},
-                       {"files", manifest.files.size()},
-                       {"tensors", manifest.tensors.size()},
-                       {"bytes", bytes}}) +
-          "\n");
-    return arrow::Status::OK();
+    Json json = found;
+    json["path"] = path;
+    print(encode_json(json) + "\n");
   }
-  print(printable(path.text()) + " is whole: " + counted(std::ssize(manifest.files), "file") + ", " +
-        counted(std::ssize(manifest.tensors), "tensor") + ", " + counted(bytes, "byte") + "\n");
+  if (!found.is_whole) return arrow::Status::IOError(found.problem);
+  if (!as_json) {
+    print(printable(path.text()) + " is whole: " + counted(found.files, "file") + ", " +
+          counted(found.tensors, "tensor") + ", " + counted(found.bytes, "byte") + "\n");
+  }
   return arrow::Status::OK();
 }
 

@@ -161,7 +161,8 @@ void add_dashboard(CLI::App& program, int& exit_code) {
       ->add_option("--external-url", flags->options.external_url,
                    "Address at which a reverse proxy on this machine has it: https://HOST/PREFIX")
       ->type_name("URL");
-  command->add_flag("--read-only", flags->options.read_only, "Refuse to stop runs, and all else that changes any");
+  command->add_flag("--read-only", flags->options.read_only,
+                    "Refuse to stop runs, to take stacks and profiles, and all else that does something to a run");
   command->add_option("--web-root", flags->options.web_root, "Serve the page's files from this folder, to work on them")
       ->type_name("FOLDER");
   command->add_flag("--for-driver", flags->is_for_driver)->group("");  // not in --help

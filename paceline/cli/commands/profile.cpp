@@ -19,15 +19,12 @@
 #include "paceline/cli/run_lookup.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/rpc/profile_kind.h"
-#include "paceline/run/control_client.h"
 #include "paceline/run/reader.h"
 #include "paceline/storage/local/durable.h"
+#include "paceline/views/profiles.h"
 
 namespace paceline::cli {
 namespace {
-
-constexpr int64_t kUsualSeconds = 5, kLongestSeconds = 60;
-constexpr int64_t kMostSteps = 1'000'000;
 
 struct ProfileSettings {
   std::string run;
@@ -107,38 +104,20 @@ arrow::Status profile(const ProfileSettings& settings) {
   ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(settings.run));
   ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
   const track::RunRow& run = record.run;
-  if (track::is_over(run)) {
-    return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives; profiles that were ",
-                                  "taken are in its folder profiles/");
-  }
-  if (is_timeline && !settings.output.empty() && settings.rank < 0 && run.world_size > 1) {
+  if (is_timeline && !track::is_over(run) && !settings.output.empty() && settings.rank < 0 && run.world_size > 1) {
     return arrow::Status::Invalid("a file has the timeline of one rank: say which of the ", run.world_size,
                                   " with --rank; without -o those of all are kept in the run's folder");
   }
-  const int64_t seconds = settings.seconds.value_or(settings.steps > 0 ? kLongestSeconds : kUsualSeconds);
+  const int64_t seconds = settings.seconds.value_or(rpc::default_profile_seconds(settings.steps));
   const Interruption interruption;
-  auto asked = run::request_profile(run.path,
-                                    {.rank = settings.rank,
-                                     .seconds = static_cast<double>(seconds),
-                                     .who = asker("profile"),
-                                     .kind = settings.kind,
-                                     .steps = settings.steps},
-                                    interruption.token());
-  if (interruption.token().stop_requested() && !asked.status().message().starts_with(run::kNotAsked)) {
-    return arrow::Status::Cancelled(
-        "not waited for any more: the run takes the profile of ",
-        settings.steps > 0 ? std::to_string(settings.steps) + " steps" : std::to_string(seconds) + " s",
-        " to its end, and keeps it in ", run.path, "/", run_layout::kProfiles);
-  }
-  ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken, std::move(asked));
-  if (taken.profiles.empty() && settings.rank >= 0) {
-    return arrow::Status::KeyError("no worker of run ", run.name, " has rank ", settings.rank, " now; `paceline show ",
-                                   settings.run, "` lists them");
-  }
-  if (taken.profiles.empty()) {
-    return arrow::Status::Invalid("no worker of run ", run.name, " lives now; `paceline show ", settings.run,
-                                  "` says what it waits for");
-  }
+  ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken,
+                        views::ask_run_for_profile(run,
+                                                   {.rank = settings.rank,
+                                                    .seconds = static_cast<double>(seconds),
+                                                    .who = asker("profile"),
+                                                    .kind = settings.kind,
+                                                    .steps = settings.steps},
+                                                   interruption.token()));
   const bool has_any = std::ranges::any_of(taken.profiles, &is_sampled);
   if (!settings.output.empty() && has_any) {
     ARROW_RETURN_NOT_OK(is_timeline ? write_timeline(settings, taken)
@@ -188,10 +167,10 @@ void add_profile(CLI::App& program, int& exit_code) {
   command
       ->add_option("--seconds", settings->seconds,
                    "Sample for so long, from 1 to 60; default: 5, with --steps 60 at most")
-      ->check(CLI::Validator(CLI::Range(int64_t{1}, kLongestSeconds)).description(""))
+      ->check(CLI::Validator(CLI::Range(rpc::kShortestProfile, rpc::kLongestProfile)).description(""))
       ->type_name("S");
   command->add_option("--steps", settings->steps, "Of --timeline: until so many whole steps have ended")
-      ->check(CLI::Validator(CLI::Range(int64_t{1}, kMostSteps)).description(""))
+      ->check(CLI::Validator(CLI::Range(int64_t{1}, rpc::kMostProfiledSteps)).description(""))
       ->type_name("N")
       ->needs("--timeline");
   command

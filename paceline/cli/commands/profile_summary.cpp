@@ -52,33 +52,6 @@ std::string process_line(const Profile& profile) {
 }
 
 // What a thread did with its time; counts of the profile's rate.
-struct ThreadTime {
-  int64_t waited = 0;
-  int64_t wanted_processor = 0;
-};
-
-ThreadTime time_of(const Profile& profile, const stacks::ThreadProfile& thread) {
-  ThreadTime time;
-  for (const stacks::CountedStack& stack : thread.stacks) {
-    const bool is_ready = stack.frames.size() == 1 &&
-                          profile.frames[static_cast<size_t>(stack.frames[0])].function == stacks::kWantsProcessor;
-    (is_ready ? time.wanted_processor : time.waited) += stack.count;
-  }
-  return time;
-}
-
-// An earlier version has not said it of each thread.
-double seconds_seen(const Profile& profile, const stacks::ThreadProfile& thread) {
-  return thread.seconds > 0 ? thread.seconds : profile.seconds;
-}
-
-// Threads of pools, and those that serve the run, which had nothing to do.
-bool is_idle(const Profile& profile, const stacks::ThreadProfile& thread) {
-  constexpr double kAllTheTime = 0.99;
-  const auto waited = static_cast<double>(time_of(profile, thread).waited);
-  return thread.tid != profile.pid && waited >= kAllTheTime * seconds_seen(profile, thread) * profile.rate;
-}
-
 std::string seconds_text(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f s", std::max(seconds, 0.0));
@@ -90,16 +63,14 @@ std::string thread_table(const Profile& profile) {
   int64_t shown = 0, idle = 0;
   for (const stacks::ThreadProfile& thread : profile.threads) {
     if (thread.language != stacks::kNativeCode) continue;
-    if (is_idle(profile, thread)) {
+    if (stacks::waited_all_the_time(profile, thread)) {
       ++idle;
       continue;
     }
     ++shown;
-    const ThreadTime time = time_of(profile, thread);
-    const double waits = static_cast<double>(time.waited) / profile.rate;
-    const double ready = static_cast<double>(time.wanted_processor) / profile.rate;
-    table.add({"  " + thread.name, seconds_text(waits), seconds_text(ready),
-               seconds_text(seconds_seen(profile, thread) - waits - ready)});
+    const stacks::ThreadTime time = stacks::time_of(profile, thread);
+    table.add({"  " + thread.name, seconds_text(time.waited_s), seconds_text(time.wanted_processor_s),
+               seconds_text(time.seen_s - time.waited_s - time.wanted_processor_s)});
   }
   std::string text = shown > 0 ? table.text(output_columns()) : "";
   if (idle > 0) text += "  " + std::to_string(idle) + (idle > 1 ? " threads" : " thread") + " waited all the time\n";
@@ -185,7 +156,7 @@ std::string waits_summary_of(const Profiles& profiles) {
     text += process_line(profile) + thread_table(profile);
     std::set<int64_t> idle;
     for (const stacks::ThreadProfile& thread : profile.threads) {
-      if (thread.language == stacks::kNativeCode && is_idle(profile, thread)) idle.insert(thread.tid);
+      if (thread.language == stacks::kNativeCode && stacks::waited_all_the_time(profile, thread)) idle.insert(thread.tid);
     }
     std::erase_if(profile.threads, [&](const auto& thread) { return idle.contains(thread.tid); });
   }

@@ -11,12 +11,6 @@
 namespace paceline::controller {
 
 using namespace policy;
-namespace {
-
-constexpr double kShortestProfile = 1;
-constexpr double kLongestProfile = 60;
-
-}  // namespace
 
 void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion question) {
   if (rpc::find_profile_kind(wanted.kind) == nullptr) {  // of a later version
@@ -25,7 +19,7 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
     [[maybe_unused]] const arrow::Status sent = question.answers.client->send(std::move(reply));  // it may have left
     return;
   }
-  const double seconds = std::clamp(wanted.seconds, kShortestProfile, kLongestProfile);
+  const double seconds = std::clamp<double>(wanted.seconds, rpc::kShortestProfile, rpc::kLongestProfile);
   std::map<size_t, std::vector<WorkerId>> workers_of_agent;
   for (const auto& [id, worker] : state().workers) {
     if (worker.stage == WorkerStage::gone || (wanted.rank >= 0 && worker.rank != wanted.rank)) continue;

@@ -1,7 +1,7 @@
 // The server's interface, /api/v1. Addresses are relative, so that the pages work under any prefix of a reverse proxy.
 import { Problem, problemOf, problemOfFailure } from "./problem.ts";
 import type { Collectives, Hang, HangEvidence, LogRange, LogStream, MetricsJson } from "./views.ts";
-import type { FlameGraph, KeptProfile, ProfileKind } from "./views.ts";
+import type { FlameGraph, KeptProfile } from "./views.ts";
 import type { DataOfRun, DatasetSummary, NodeSummary, NodesOfRun, SamplesJson, StepTimes } from "./views.ts";
 import type { RunConfiguration, RunEvent, RunList, RunView, SessionInfo, VerifiedCheckpoint, WorkerStacks } from "./views.ts";
 import { session } from "./session.ts";
@@ -194,22 +194,24 @@ export function timelinePath(id: string, name: string, rank: number): string {
   return BASE + runPath(id, `/profiles/${encodeURIComponent(name)}/timeline?rank=${rank}`);
 }
 
-/** Profiles the workers of a live run, or one rank, and answers when that is done; the run keeps what was taken. */
-/** `steps`: of a timeline, until so many have ended within the seconds; 0: for the seconds. */
-export async function takeProfile(
-  id: string,
-  kind: ProfileKind,
-  rank: number,
-  seconds: number,
-  steps = 0,
-): Promise<KeptProfile> {
-  const action = { action: "profile", kind, rank, seconds, steps };
+export interface ProfileRequest {
+  kind: string;
+  /** −1: all ranks. */
+  rank: number;
+  seconds: number;
+  /** The profile ends after so many steps, or after the seconds if those are over first; 0: after the seconds. */
+  steps: number;
+}
+
+/** Profiles workers of a live run, and answers when that is done; the run keeps what was taken. */
+export async function takeProfile(id: string, wanted: ProfileRequest): Promise<KeptProfile> {
+  const action = { action: "profile", ...wanted };
   return (await post<{ profile: KeptProfile }>(runPath(id, "/actions"), action)).profile;
 }
 
-/** Reads all of a checkpoint and compares it with its manifest. */
-export function verifyCheckpoint(id: string, folder: string): Promise<VerifiedCheckpoint> {
-  return request(runPath(id, `/checkpoints/${encodeURIComponent(folder)}/verification`));
+/** Reads all of a checkpoint and compares it with its manifest, until the signal says that nobody waits any more. */
+export function verifyCheckpoint(id: string, folder: string, signal: AbortSignal): Promise<VerifiedCheckpoint> {
+  return request(runPath(id, `/checkpoints/${encodeURIComponent(folder)}/verification`), { signal });
 }
 
 export { Problem };

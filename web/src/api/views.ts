@@ -86,7 +86,7 @@ export interface Worker {
 export interface VerifiedCheckpoint {
   name: string;
   is_whole: boolean;
-  /** Which file differs, or could not be read; "" where it is whole. */
+  /** Which file differs from the manifest; "" where it is whole. */
   problem: string;
   bytes: number;
   files: number;
@@ -190,7 +190,6 @@ export interface StepTimes {
   step_s: (number | null)[][];
 }
 
-/** What `paceline show RUN --json` tells. */
 /** Seconds that all ranks together have spent. */
 export interface Goodput {
   compute_s: number;
@@ -204,6 +203,7 @@ export interface Goodput {
   share: number;
 }
 
+/** What `paceline show RUN --json` tells. */
 export interface RunView {
   id: string;
   name: string;
@@ -390,12 +390,10 @@ export interface WorkerStacks {
 }
 
 /** A profile that the run keeps. */
-export type ProfileKind = "cpu" | "off_cpu" | "memory" | "timeline";
-
 export interface KeptProfile {
   /** Of its folder; "": it could not be kept. */
   name: string;
-  /** A ProfileKind, or one of a later version. */
+  /** A name of profiles/profile_kinds.ts, or of a later version. */
   kind: string;
   time: number;
   /** Who asked for it; "": that was not kept. */
@@ -441,6 +439,8 @@ export interface FlameThread {
   tid: number;
   name: string;
   language: string;
+  /** It did nothing but wait, as the threads of a pool without work; never the main thread. */
+  is_idle: boolean;
   nodes: number[];
   counts: number[];
 }

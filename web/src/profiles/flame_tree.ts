@@ -2,6 +2,7 @@
 //
 // Nodes have numbers; a parent's is smaller than its children's. A node without samples is not shown.
 import type { FlameFrame, FlameGraph, FlameThread } from "../api/views.ts";
+import { factsOf } from "./profile_kinds.ts";
 
 export interface FlameTree {
   frames: FlameFrame[];
@@ -26,16 +27,6 @@ export function isSelected(graph: FlameGraph, thread: FlameThread, selection: Se
   if (selection.rank !== undefined && graph.processes[thread.process]?.rank !== selection.rank) return false;
   if (selection.thread !== undefined && thread.name !== selection.thread) return false;
   return selection.language === undefined || thread.language === selection.language;
-}
-
-const ALL_THE_TIME = 0.99;
-
-/** Of a profile of waits: threads of pools, and those that serve the run, which had nothing to do. */
-export function isIdle(graph: FlameGraph, thread: FlameThread): boolean {
-  const process = graph.processes[thread.process];
-  if (graph.profile.kind !== "off_cpu" || !process || thread.tid === process.pid) return false;
-  const waited = thread.counts.reduce((sum, one) => sum + one, 0);
-  return waited >= ALL_THE_TIME * process.seconds * process.rate;
 }
 
 /** The samples of what is selected, of all its threads together. */
@@ -79,7 +70,7 @@ export function ranksOf(graph: FlameGraph): number[] {
 
 /** Seconds for which one sample stands; null where bytes are counted. */
 export function secondsPerSample(graph: FlameGraph): number | null {
-  if (graph.profile.kind === "memory") return null;
+  if (factsOf(graph.profile.kind).isOfBytes) return null;
   const rate = graph.processes.find((process) => process.rate > 0)?.rate ?? 0;
   return rate > 0 ? 1 / rate : 0;
 }

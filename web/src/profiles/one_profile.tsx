@@ -6,7 +6,7 @@ import { bytesText, plural } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import { FlameChart } from "./flame_chart.tsx";
 import type { FlameColors } from "./flame_colors.ts";
-import { isIdle, secondsPerSample } from "./flame_tree.ts";
+import { isSelected, secondsPerSample } from "./flame_tree.ts";
 import { FunctionTable } from "./function_tables.tsx";
 import { NoSamples } from "./no_samples.tsx";
 import { Search } from "./profile_filters.tsx";
@@ -25,7 +25,10 @@ export function OneProfile({ graph, view, tools }: { graph: FlameGraph; view: Pr
     () => treeOf(graph, view, view.rank),
     [graph, view.rank, view.thread, view.language, view.interpreter],
   );
-  const idle = useMemo(() => graph.threads.filter((thread) => isIdle(graph, thread)).length, [graph]);
+  const idle = useMemo(() => {
+    const shown = { rank: view.rank, language: view.language || undefined };
+    return graph.threads.filter((thread) => thread.is_idle && isSelected(graph, thread, shown)).length;
+  }, [graph, view.rank, view.language]);
   const { chart, matched } = useChart(tree, view);
   const second = secondsPerSample(graph);
   const describe = useCallback(

@@ -1,9 +1,10 @@
 // The buttons that take profiles; disabled, with the reason, where none can be taken.
 import { useState } from "preact/hooks";
-import type { ProfileKind, RunView } from "../api/views.ts";
+import type { RunView } from "../api/views.ts";
 import { useSession } from "../shell/session_page.tsx";
 import { ProfileDialog } from "./profile_dialog.tsx";
-import { TITLES, whyNoProfile } from "./profile_text.ts";
+import { type ProfileKind, factsOf } from "./profile_kinds.ts";
+import { whyNoProfile } from "./profile_text.ts";
 
 export interface ProfileButtonProps {
   id: string;
@@ -14,9 +15,7 @@ export interface ProfileButtonProps {
   label?: string;
 }
 
-export const PROFILE_KINDS: ProfileKind[] = ["cpu", "off_cpu", "memory", "timeline"];
-
-export function ProfileButton({ id, run, rank, kind = "cpu", label = TITLES[kind] }: ProfileButtonProps) {
+export function ProfileButton({ id, run, rank, kind = "cpu", label = factsOf(kind).title }: ProfileButtonProps) {
   const [isOpen, setOpen] = useState(false);
   const { info } = useSession();
   const reason = whyNoProfile(run, info?.read_only ?? false);

@@ -5,6 +5,7 @@ import { plural } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import { Time } from "../shell/time.tsx";
 import { printable } from "../text/printable.ts";
+import { factsOf } from "./profile_kinds.ts";
 import { ranksText } from "./profile_text.ts";
 
 /** Nothing here shows timelines: what does reads files. */
@@ -52,7 +53,7 @@ export function ProfileHead({ id, graph }: { id: string; graph: FlameGraph }) {
           <dt>Asked by</dt>
           <dd>{printable(profile.who || "not known")}</dd>
         </div>
-        {profile.kind !== "timeline" && (
+        {factsOf(profile.kind).hasStacks && (
           <div>
             <dt>Elsewhere</dt>
             <dd>

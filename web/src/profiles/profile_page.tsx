@@ -2,7 +2,6 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { fetchProfile, fetchProfiles } from "../api/api.ts";
 import { useResource } from "../api/resource.ts";
-import type { ProfileKind } from "../api/views.ts";
 import { useRun } from "../run/live_run.ts";
 import { Crumbs, runCrumbs } from "../shell/crumbs.tsx";
 import { Loading, ProblemNotice } from "../shell/notices.tsx";
@@ -12,7 +11,7 @@ import { OneProfile } from "./one_profile.tsx";
 import { ProfileButton } from "./profile_button.tsx";
 import { InterpreterChoice, LanguageChoice, RankSelect, ThanSelect, ThreadSelect } from "./profile_filters.tsx";
 import { ProfileHead, Timelines } from "./profile_head.tsx";
-import { titleText } from "./profile_text.ts";
+import { factsOf, isProfileKind } from "./profile_kinds.ts";
 import { viewOf } from "./profile_view.ts";
 import { TwoProfiles } from "./two_profiles.tsx";
 
@@ -36,7 +35,8 @@ export function ProfilePage({ id, name, parameters }: ProfilePageProps) {
   }, [runName]);
   const problem = own.problem ?? other.problem ?? run.problem;
   const { data: graph } = own;
-  const isTimeline = graph?.profile.kind === "timeline";
+  const kind = graph?.profile.kind ?? "";
+  const { title, hasStacks } = factsOf(kind);
   const tools = graph && view && (
     <>
       <RankSelect label={view.than ? "After" : "Workers"} graph={graph} rank={view.rank} name="rank" />
@@ -59,23 +59,17 @@ export function ProfilePage({ id, name, parameters }: ProfilePageProps) {
         <>
           <div class="run-title">
             <h1>
-              {printable(titleText(graph.profile.kind))}
+              {printable(title)}
               {view.than !== "" && ", compared"}
             </h1>
             <span class="fill" />
-            {run.data && (
-              <ProfileButton
-                id={id}
-                run={run.data}
-                rank={view.rank}
-                kind={graph.profile.kind as ProfileKind}
-                label="Another"
-              />
+            {run.data && isProfileKind(kind) && (
+              <ProfileButton id={id} run={run.data} rank={view.rank} kind={kind} label="Another" />
             )}
           </div>
           <ProfileHead id={id} graph={graph} />
-          {isTimeline && <Timelines id={id} profile={graph.profile} />}
-          {!isTimeline && view.than === "" && <OneProfile graph={graph} view={view} tools={tools} />}
+          {!hasStacks && <Timelines id={id} profile={graph.profile} />}
+          {hasStacks && view.than === "" && <OneProfile graph={graph} view={view} tools={tools} />}
           {view.than !== "" && than && <TwoProfiles graph={graph} than={than} view={view} tools={tools} />}
           {view.than !== "" && !than && !other.problem && <Loading />}
         </>

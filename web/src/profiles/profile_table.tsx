@@ -5,7 +5,8 @@ import { durationText } from "../format/time.ts";
 import { profileHash } from "../shell/route.ts";
 import { Time } from "../shell/time.tsx";
 import { printable } from "../text/printable.ts";
-import { kindText, ranksText, samplesText } from "./profile_text.ts";
+import { factsOf } from "./profile_kinds.ts";
+import { ranksText, samplesText } from "./profile_text.ts";
 
 /** Rows that can be selected. */
 export interface Selection {
@@ -43,7 +44,7 @@ function Row({ id, profile, selection, rank }: RowProps) {
       <td>
         <a href={profileHash(id, name, parameters)}>{time > 0 ? <Time time={time} /> : printable(name)}</a>
       </td>
-      <td>{printable(kindText(kind))}</td>
+      <td>{printable(factsOf(kind).shortTitle)}</td>
       <td>{ranksText(ranks)}</td>
       <td class="number">{durationText(seconds)}</td>
       <td class="number">{printable(samplesText(profile))}</td>

@@ -1,35 +1,11 @@
-// What is said of profiles: their kinds, whose they are, why none can be taken. Pure.
-import type { KeptProfile, ProfileKind, RunView, Worker } from "../api/views.ts";
+// What is said of profiles: whose they are, what is in them, why none can be taken. Pure.
+import type { KeptProfile, RunView, Worker } from "../api/views.ts";
 import { bytesText, countText, percentText, plural, rangesText } from "../format/number.ts";
 import { durationText, localTimeText } from "../format/time.ts";
 import { whyNotLive } from "../run/run_driver.ts";
+import { factsOf } from "./profile_kinds.ts";
 
 export const READ_ONLY = "This dashboard is read-only: it changes nothing.";
-
-const KINDS = new Map([
-  ["cpu", "CPU"],
-  ["off_cpu", "Off-CPU"],
-  ["memory", "Memory"],
-  ["timeline", "Timeline"],
-]);
-
-/** Of a later version there may be others. */
-export function kindText(kind: string): string {
-  return KINDS.get(kind) ?? kind;
-}
-
-/** What the button that takes one says. */
-export const TITLES: { [kind in ProfileKind]: string } = {
-  cpu: "CPU flame graph",
-  off_cpu: "Off-CPU flame graph",
-  memory: "Memory profile",
-  timeline: "Operator timeline",
-};
-
-/** What a profile's page is called. */
-export function titleText(kind: string): string {
-  return Object.hasOwn(TITLES, kind) ? TITLES[kind as ProfileKind] : kindText(kind);
-}
 
 export function ranksText(ranks: number[]): string {
   if (ranks.length === 0) return "a worker without a rank";
@@ -41,9 +17,10 @@ export function timeText(profile: KeptProfile): string {
 }
 
 export function samplesText({ samples, kind }: Pick<KeptProfile, "samples" | "kind">): string {
-  const amountText = kind === "memory" ? bytesText : countText;
+  const { hasStacks, isOfBytes } = factsOf(kind);
+  const amountText = isOfBytes ? bytesText : countText;
   const parts = Object.entries(samples).map(([language, count]) => `${amountText(count)} of ${language}`);
-  return parts.join(", ") || (kind === "timeline" ? "" : "none");
+  return parts.join(", ") || (hasStacks ? "none" : "");
 }
 
 /** Why no profile can be taken of the run, or of that worker, now; "" when it can. */

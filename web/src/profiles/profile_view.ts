@@ -2,7 +2,7 @@
 // compared with. Pure.
 import type { FlameGraph } from "../api/views.ts";
 import type { Parameters } from "../shell/route.ts";
-import { type FlameTree, type Selection, isIdle, mergedTree, ranksOf, samplesBy } from "./flame_tree.ts";
+import { type FlameTree, type Selection, mergedTree, ranksOf, samplesBy } from "./flame_tree.ts";
 import { withoutInterpreter } from "./interpreter.ts";
 
 export interface ProfileView {
@@ -48,7 +48,7 @@ function selectionOf(view: ProfileView, rank: number | undefined): Selection {
 
 /** What the view shows of a profile: without idle threads, unless one is chosen. */
 export function treeOf(graph: FlameGraph, view: ProfileView, rank: number | undefined): FlameTree {
-  const busy = view.thread === "" ? { ...graph, threads: graph.threads.filter((one) => !isIdle(graph, one)) } : graph;
+  const busy = view.thread === "" ? { ...graph, threads: graph.threads.filter((one) => !one.is_idle) } : graph;
   const tree = mergedTree(busy, selectionOf(view, rank));
   return view.interpreter ? tree : withoutInterpreter(tree);
 }

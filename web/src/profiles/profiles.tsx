@@ -8,7 +8,8 @@ import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { profileHash } from "../shell/route.ts";
 import { printable } from "../text/printable.ts";
 import { useSession } from "../shell/session_page.tsx";
-import { PROFILE_KINDS, ProfileButton } from "./profile_button.tsx";
+import { ProfileButton } from "./profile_button.tsx";
+import { PROFILE_KINDS, factsOf } from "./profile_kinds.ts";
 import { ProfileTable } from "./profile_table.tsx";
 import { whyNoProfile } from "./profile_text.ts";
 
@@ -17,7 +18,7 @@ const PAUSE_MS = 5000;
 /** Two flame graphs of the same things. */
 function canCompare(all: KeptProfile[], selected: string[]): boolean {
   const [one, other] = all.filter(({ name }) => selected.includes(name));
-  return one !== undefined && other !== undefined && one.kind === other.kind && one.kind !== "timeline";
+  return one !== undefined && other !== undefined && one.kind === other.kind && factsOf(one.kind).hasStacks;
 }
 
 /** The later of two compared with the earlier. */
@@ -63,8 +64,8 @@ export function Profiles({ id, run }: { id: string; run: RunView }) {
       <>
         {tools}
         <Empty title="No profile was taken" command={`paceline profile ${run.name}`}>
-          A profile shows in which functions the workers spend their processor time, who allocates memory, or which
-          operators run when. It is kept with the run.
+          A profile shows in which functions the workers spend their processor time, where their threads wait, who
+          allocates memory, or which operators run when. It is kept with the run.
         </Empty>
       </>
     );

@@ -1,5 +1,5 @@
 // The checkpoints that a run has kept, with the metrics of their reports, what validation said, and whether they are whole.
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { verifyCheckpoint } from "../api/api.ts";
 import { problemOfFailure } from "../api/problem.ts";
 import type { Checkpoint, CheckpointStatus, RunView } from "../api/views.ts";
@@ -24,19 +24,26 @@ function folderOf(checkpoint: Checkpoint): string {
   return checkpoint.name || `checkpoint_${String(checkpoint.report).padStart(6, "0")}`;
 }
 
-/** Asks for all of the checkpoint to be read: as long as that takes. */
+/**
+ * Asks for all of the checkpoint to be read, however long that takes. Once nobody sees it any more it ends: the server
+ * reads one checkpoint at a time.
+ */
 function Verification({ id, folder }: { id: string; folder: string }) {
   const [found, setFound] = useState<ShownState | "reading" | undefined>();
+  const reading = useRef<AbortController | undefined>(undefined);
+  useEffect(() => () => reading.current?.abort(), []);
   const verify = async () => {
+    const { signal } = (reading.current = new AbortController());
     setFound("reading");
     try {
-      const { is_whole: isWhole, problem, files, bytes } = await verifyCheckpoint(id, folder);
+      const { is_whole: isWhole, problem, files, bytes } = await verifyCheckpoint(id, folder, signal);
       setFound(
         isWhole
           ? { word: `whole: ${plural(files, "file")}, ${bytesText(bytes)}`, tone: "good", icon: "check" }
           : { word: printable(problem), tone: "bad", icon: "cross" },
       );
     } catch (error) {
+      if (signal.aborted) return;
       const { title, detail } = problemOfFailure(error);
       setFound({ word: printable(`not verified: ${detail || title}`), tone: "warn", icon: "warning" });
     }

@@ -93,7 +93,7 @@ function Evidence({ id, name }: { id: string; name: string }) {
       )}
       <h2>How each rank stood</h2>
       <Ranks hang={hang} />
-      <h2>Stacks</h2>
+      <h2>Stack traces</h2>
       {workers.length > 0 && <StackList workers={workers} />}
       {workers.length === 0 && stacks && <pre class="frames">{printable(stacks)}</pre>}
       {workers.length === 0 && !stacks && <p class="quiet">None could be taken.</p>}

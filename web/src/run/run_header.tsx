@@ -77,7 +77,7 @@ function Actions({ id, run, onChanged }: { id: string; run: RunView; onChanged: 
   return (
     <div class="actions">
       <button type="button" disabled={reason !== ""} title={reason} onClick={() => setOpen("stacks")}>
-        Stacks
+        Stack trace
       </button>
       <ProfileButton id={id} run={run} />
       <ProfileButton id={id} run={run} kind="memory" />

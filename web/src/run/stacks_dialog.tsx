@@ -23,7 +23,7 @@ export function StacksDialog({ id, run, rank, onClose }: StacksDialogProps) {
   const { data, problem, isLoading, reload } = useResource<WorkerStacks[]>("stacks", () => takeStacks(id, rank));
   const pause = Math.max(0, ...(data ?? []).map((worker) => worker.stacks.longest_pause_s));
   return (
-    <Dialog title={rank === undefined ? `Stacks of ${printable(run.name)}` : `Stacks of rank ${rank}`} class="large" onClose={onClose}>
+    <Dialog title={`Stack trace of ${rank === undefined ? printable(run.name) : `rank ${rank}`}`} class="large" onClose={onClose}>
       <div class="toolbar">
         <span class="quiet">
           {data

@@ -1,9 +1,10 @@
-// What can be asked of one worker: a profile of each kind, and its stack; disabled, with the reason, where it has ended.
+// What can be asked of one worker: a profile of each kind, and its stack trace; disabled, with the reason, where it has
+// ended.
 import { useState } from "preact/hooks";
-import type { ProfileKind, RunView, Worker } from "../api/views.ts";
-import { PROFILE_KINDS } from "../profiles/profile_button.tsx";
+import type { RunView, Worker } from "../api/views.ts";
 import { ProfileDialog } from "../profiles/profile_dialog.tsx";
-import { TITLES, whyNoProfile } from "../profiles/profile_text.ts";
+import { PROFILE_KINDS, type ProfileKind, factsOf } from "../profiles/profile_kinds.ts";
+import { whyNoProfile } from "../profiles/profile_text.ts";
 import { useSession } from "../shell/session_page.tsx";
 import { StacksDialog } from "./stacks_dialog.tsx";
 
@@ -20,7 +21,7 @@ export function WorkerActions({ id, run, worker, rank }: { id: string; run: RunV
         </button>
         {PROFILE_KINDS.map((kind) => (
           <button key={kind} type="button" disabled={reason !== ""} title={reason} onClick={() => setOpen(kind)}>
-            {TITLES[kind]}
+            {factsOf(kind).title}
           </button>
         ))}
       </div>

@@ -1,6 +1,6 @@
 // The workers of the last attempt, a row for each rank.
 import { useMemo, useState } from "preact/hooks";
-import type { ProfileKind, RunView, Worker } from "../api/views.ts";
+import type { RunView, Worker } from "../api/views.ts";
 import { bytesText, countText, numberText, percentText } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import { shownStage } from "../runs/run_state.ts";
@@ -11,7 +11,8 @@ import { StateBadge } from "../shell/state_badge.tsx";
 import { useNow } from "../shell/time.tsx";
 import { VirtualRows } from "../table/virtual_rows.tsx";
 import { ProfileDialog } from "../profiles/profile_dialog.tsx";
-import { TITLES, kindText, whyNoProfile } from "../profiles/profile_text.ts";
+import { type ProfileKind, factsOf } from "../profiles/profile_kinds.ts";
+import { whyNoProfile } from "../profiles/profile_text.ts";
 import { useSession } from "../shell/session_page.tsx";
 import { printable } from "../text/printable.ts";
 import { StepHeatMap } from "./step_heat_map.tsx";
@@ -165,12 +166,12 @@ export function Workers({ id, run, parameters }: { id: string; run: RunView; par
                 key={kind}
                 type="button"
                 class="link"
-                aria-label={`${TITLES[kind]} of rank ${worker.rank ?? "?"}`}
+                aria-label={`${factsOf(kind).title} of rank ${worker.rank ?? "?"}`}
                 disabled={reasonFor(worker) !== ""}
                 title={reasonFor(worker)}
                 onClick={() => setProfiled({ worker, kind })}
               >
-                {kindText(kind)}
+                {factsOf(kind).shortTitle}
               </button>
             ))}
           </div>

@@ -16,7 +16,7 @@ function frame(name: string) {
 /** main calls step, which calls step and add; rank 1 has Python too. */
 function graphOf(counts: number[][]): FlameGraph {
   const process = { worker: 2, node: "a", pid: 7, rate: 100, seconds: 5, dropped: 0, ways: ["signal"], problems: [] };
-  const thread = { tid: 7, name: "main", language: "C++", nodes: [0, 1, 2, 3] };
+  const thread = { tid: 7, name: "main", language: "C++", is_idle: false, nodes: [0, 1, 2, 3] };
   return {
     profile: {
       ...{ name: "one", kind: "cpu", time: 1, who: "", rank: -1, seconds: 5 },
@@ -28,7 +28,7 @@ function graphOf(counts: number[][]): FlameGraph {
     processes: [0, 1].map((rank) => ({ ...process, rank })),
     threads: [
       ...counts.map((count, rank) => ({ ...thread, process: rank, counts: count })),
-      { process: 1, tid: 8, name: "worker", language: "Python", nodes: [4], counts: [9] },
+      { process: 1, tid: 8, name: "worker", language: "Python", is_idle: false, nodes: [4], counts: [9] },
     ],
   };
 }
@@ -237,9 +237,11 @@ test("why no profile can be taken", () => {
 test("threads that waited all the time are not in a profile of waits, unless one is chosen", () => {
   const graph = graphOf([[0, 0, 500, 0], [10, 0, 0, 0]]); // the loops' own threads
   graph.profile.kind = "off_cpu";
-  graph.threads[2] = { process: 1, tid: 8, name: "pool", language: "C++", nodes: [3], counts: [499] };
-  graph.threads.push({ process: 1, tid: 9, name: "reader", language: "C++", nodes: [3], counts: [300] });
+  const other = { process: 1, language: "C++", nodes: [3] };
+  graph.threads[2] = { ...other, tid: 8, name: "pool", is_idle: true, counts: [499] };
+  graph.threads.push({ ...other, tid: 9, name: "reader", is_idle: false, counts: [300] });
   assert.equal(treeOf(graph, viewOf({}, graph), undefined).count, 810);
   assert.equal(treeOf(graph, viewOf({ thread: "pool" }, graph), undefined).count, 499);
-  assert.equal(treeOf({ ...graph, profile: { ...graph.profile, kind: "cpu" } }, viewOf({}, graph), undefined).count, 1309);
+  const onlyPool = { ...graph, threads: [graph.threads[2]!] };
+  assert.equal(treeOf(onlyPool, viewOf({}, onlyPool), undefined).count, 0);
 });

@@ -1,4 +1,4 @@
-#include "paceline/dashboard/guard.h"
+#include "paceline/dashboard/access/guard.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "paceline/dashboard/sessions.h"
+#include "paceline/dashboard/access/sessions.h"
 
 #include <algorithm>
 

@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "paceline/dashboard/access/try_limit.h"
 #include "paceline/dashboard/message.h"
-#include "paceline/dashboard/try_limit.h"
 
 namespace paceline::dashboard {
 

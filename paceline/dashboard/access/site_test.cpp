@@ -1,4 +1,4 @@
-#include "paceline/dashboard/site.h"
+#include "paceline/dashboard/access/site.h"
 
 #include <gmock/gmock.h>
 

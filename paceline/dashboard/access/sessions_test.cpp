@@ -1,5 +1,5 @@
 // Codes, the token, and cookies.
-#include "paceline/dashboard/sessions.h"
+#include "paceline/dashboard/access/sessions.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "paceline/dashboard/try_limit.h"
+#include "paceline/dashboard/access/try_limit.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include "paceline/dashboard/site.h"
+#include "paceline/dashboard/access/site.h"
 
 #include <algorithm>
 #include <cctype>
 
-#include "paceline/dashboard/guard.h"
+#include "paceline/dashboard/access/guard.h"
 #include "paceline/dashboard/target.h"
 
 namespace paceline::dashboard {

@@ -1,4 +1,4 @@
-#include "paceline/dashboard/token_file.h"
+#include "paceline/dashboard/access/token_file.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

@@ -9,8 +9,8 @@
 
 #include <optional>
 
+#include "paceline/dashboard/access/site.h"
 #include "paceline/dashboard/message.h"
-#include "paceline/dashboard/site.h"
 
 namespace paceline::dashboard {
 

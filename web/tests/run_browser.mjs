@@ -21,6 +21,7 @@ after(async () => {
 
 await import("./browser/runs_page.mjs");
 await import("./browser/run_page.mjs");
+await import("./browser/kinds_of_runs.mjs");
 await import("./browser/logs_page.mjs");
 await import("./browser/worker_page.mjs");
 await import("./browser/data_page.mjs");

@@ -58,7 +58,7 @@ for (const colorScheme of ["light", "dark"]) {
   test(`axe finds nothing in dialogs and empty pages, ${colorScheme}`, async () => {
     await withRun("spirals-live", "", { colorScheme }, async (page) => {
       for (const [button, ready] of [
-        ["Stacks", "summary"],
+        ["Stack trace", "summary"],
         ["CPU flame graph", "form"],
         ["Stop…", "p"],
         ["Keys", "kbd"],

@@ -89,8 +89,8 @@ export async function withRun(name, rest, options, body) {
 }
 
 /** With a dashboard of the test's own. */
-export async function withDashboard(stateFolder, flags, body) {
-  const dashboard = await Dashboard.start(stateFolder, { flags });
+export async function withDashboard(stateFolder, flags, body, more = {}) {
+  const dashboard = await Dashboard.start(stateFolder, { flags, more });
   try {
     await body(dashboard);
   } finally {

@@ -16,8 +16,8 @@ export function whatIsMissing() {
   return missing ? `${missing} is missing: make build` : "";
 }
 
-function environment(state) {
-  return { ...process.env, PACELINE_STATE_DIR: state, PYTHONPATH: BUILD + "/python" };
+function environment(state, more = {}) {
+  return { ...process.env, PACELINE_STATE_DIR: state, PYTHONPATH: BUILD + "/python", ...more };
 }
 
 /** The answer of `paceline … --json`. */
@@ -33,17 +33,39 @@ export async function index(state, folder) {
 }
 
 /** A training of train.py: its process, and a promise of its exit code. */
-export function train(state, flags) {
+export function train(state, flags, more = {}) {
   const script = fileURLToPath(new URL("train.py", import.meta.url));
-  const child = spawn(PYTHON, ["-B", script, ...flags], { env: environment(state), stdio: "ignore" });
+  const child = spawn(PYTHON, ["-B", script, ...flags], { env: environment(state, more), stdio: "ignore" });
   return { child, ended: new Promise((resolve) => child.on("close", resolve)) };
+}
+
+/** An object store with a bucket at `uri`, for programs that have `environment`. */
+export class ObjectStore {
+  static async start() {
+    const script = fileURLToPath(new URL("object_store.py", import.meta.url));
+    const store = new ObjectStore();
+    store.child = spawn(PYTHON, ["-B", script], { stdio: ["pipe", "pipe", "inherit"] });
+    store.ended = new Promise((resolve) => store.child.on("close", resolve));
+    let said = "";
+    for await (const text of store.child.stdout) {
+      said += text;
+      if (said.endsWith("\n")) break;
+    }
+    Object.assign(store, JSON.parse(said));
+    return store;
+  }
+
+  async stop() {
+    this.child.stdin.end();
+    await this.ended;
+  }
 }
 
 export class Dashboard {
   /** Answers when it listens. */
-  static async start(state, { port = 0, flags = [] } = {}) {
+  static async start(state, { port = 0, flags = [], more = {} } = {}) {
     const words = ["dashboard", "--port", String(port), "--web-root", WEB_ROOT, ...flags];
-    const child = spawn(PROGRAM, words, { env: environment(state), stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(PROGRAM, words, { env: environment(state, more), stdio: ["ignore", "pipe", "inherit"] });
     const dashboard = new Dashboard();
     dashboard.child = child;
     dashboard.ended = new Promise((resolve) => child.on("close", resolve));

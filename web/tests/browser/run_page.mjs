@@ -69,6 +69,21 @@ test("the sections have what is known of the run", () =>
     await page.getByText("max_failures", { exact: true }).waitFor();
   }));
 
+test("a verification ends when one leaves it", () =>
+  withRun("spirals-killed", "?tab=checkpoints", {}, async (page) => {
+    await page.route("**/verification", () => undefined); // takes for ever
+    const asked = page.waitForRequest(/verification$/);
+    await page.getByRole("button", { name: "Verify" }).first().click();
+    await asked;
+    const given = page.waitForEvent("requestfailed");
+    await page.getByRole("navigation", { name: "Sections" }).getByRole("link", { name: "Events" }).click();
+    assert.match((await given).url(), /verification$/);
+    await page.unroute("**/verification");
+    await page.getByRole("navigation", { name: "Sections" }).getByRole("link", { name: /^Checkpoints/ }).click();
+    await page.getByRole("button", { name: "Verify" }).first().click();
+    await page.getByText(/^whole: /).first().waitFor();
+  }));
+
 test("actions of a run that is over are disabled, with the reason", () =>
   withRun("spirals-wide", "", {}, async (page) => {
     const stop = page.getByRole("button", { name: "Stop…" });
@@ -78,7 +93,7 @@ test("actions of a run that is over are disabled, with the reason", () =>
 
 test("stacks of all ranks, merged", () =>
   withRun("spirals-live", "", {}, async (page) => {
-    await page.getByRole("button", { name: "Stacks" }).click();
+    await page.getByRole("button", { name: "Stack trace" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Main threads").waitFor();
     assert.match(await dialog.locator("summary").first().innerText(), /rank/);

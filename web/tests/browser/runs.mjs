@@ -1,9 +1,10 @@
 // The runs that the browser tests look at: real ones, trained once in a folder of the tests' own.
+import assert from "node:assert/strict";
 import { once } from "node:events";
 import { cpSync, createWriteStream, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { ask, index, train } from "./program.mjs";
+import { ObjectStore, ask, index, train } from "./program.mjs";
 
 const HOSTILE = JSON.parse(readFileSync(new URL("hostile.json", import.meta.url), "utf8"));
 const LIVE = ["--steps", "1000000", "--pause", "0.02", "--checkpoint-every", "150"];
@@ -19,13 +20,20 @@ function start(name, ...flags) {
   return train(state, ["--name", name, "--storage-path", results, ...flags]);
 }
 
-/** One that finished, a wider one, one that was killed and continued, one that failed; and one that is live. */
+/**
+ * One that finished, a wider one, one that was killed and continued, one that failed, one that hung, one that waited for
+ * its data; and one that is live.
+ */
 export async function trainRuns() {
   const wide = ["--width", "192", "--learning-rate", "0.004"];
   await Promise.all([start("spirals-baseline", "--steps", "600").ended, start("spirals-wide", "--steps", "400", ...wide).ended]);
   await Promise.all([
     start("spirals-killed", "--steps", "300", "--kill-at", "130", "--max-failures", "2", "--checkpoint-every", "50", "--pause", "0.02").ended,
     start("spirals-bad-label", "--steps", "300", "--raise-at", "112").ended,
+  ]);
+  await Promise.all([
+    start("spirals-hung", "--steps", "300", "--hang-at", "40", "--hang-floor", "3").ended,
+    start("spirals-slow-data", "--steps", "40", "--slow-data").ended,
   ]);
   await startLive("spirals-live");
 }
@@ -150,6 +158,24 @@ export async function longRun(reports) {
   await index(long, storage);
   const [{ id }] = await ask(long, "list");
   return { state: long, id };
+}
+
+/** The runs that version 0.1 left, in a state directory of their own. */
+export async function oldRuns() {
+  const storage = join(folder, "old");
+  const old = join(folder, "state-old");
+  cpSync(new URL("../../../paceline/run/fixtures/v0_1", import.meta.url), storage, { recursive: true });
+  await index(old, storage);
+  return old;
+}
+
+/** A run on S3, and another state directory that knows it by `flags` alone. */
+export async function runOnS3() {
+  const store = await ObjectStore.start();
+  const trained = train(state, ["--name", "spirals-on-s3", "--steps", "60", "--storage-path", store.uri], store.environment);
+  assert.equal(await trained.ended, 0);
+  const flags = ["--storage-path", store.uri];
+  return { store, state: join(folder, "state-s3"), flags, environment: store.environment };
 }
 
 /** A run store that knows ten thousand runs. */

@@ -9,13 +9,14 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 
 import numpy
 import torch
 
 import paceline.data
-from paceline.train import Checkpoint, CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
+from paceline.train import Checkpoint, CheckpointConfig, DebugConfig, FailureConfig, RunConfig, ScalingConfig
 from paceline.train import get_checkpoint, get_context, get_dataset_shard, report
 from paceline.train.torch import TorchTrainer, prepare_model
 
@@ -31,6 +32,15 @@ def spirals(points, seed):
 
 def scaled(row):
     return {"point": row["point"] * 2, "label": row["label"]}
+
+
+def scaled_slowly(row):
+    time.sleep(0.005)
+    return scaled(row)
+
+
+def wait_for_what_never_comes():
+    threading.Event().wait()
 
 
 def train_loop(config):
@@ -69,6 +79,8 @@ def train_loop(config):
             accuracy = (scores.argmax(1) == batch["label"]).float().mean().item()
             if rank == 1 and done == config["raise_at"]:
                 raise ValueError(f"label {int(batch['label'][0]) + 7} is outside of the 2 classes (row {done * 32})")
+            if rank == 1 and done == config["hang_at"]:
+                wait_for_what_never_comes()
             if rank == 0 and done == config["kill_at"] and context.get_attempt() == 1:
                 print(f"step {done}: this worker kills itself", flush=True)
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -104,18 +116,23 @@ if __name__ == "__main__":
     parser.add_argument("--checkpoint-every", type=int, default=200)
     parser.add_argument("--raise-at", type=int, default=0)
     parser.add_argument("--kill-at", type=int, default=0)
+    parser.add_argument("--hang-at", type=int, default=0)
+    parser.add_argument("--hang-floor", type=float, default=30, help="seconds after which what hangs is found")
+    parser.add_argument("--slow-data", action="store_true")
     parser.add_argument("--max-failures", type=int, default=0)
     parser.add_argument("--pause", type=float, default=0)
     options = parser.parse_args()
+    transform = scaled_slowly if options.slow_data else scaled
     result = TorchTrainer(
         train_loop,
         train_loop_config={key: value for key, value in vars(options).items() if key not in ("name", "storage_path")},
-        datasets={"spirals": paceline.data.from_items(spirals(4096, seed=1)).random_shuffle(seed=0).map(scaled)},
+        datasets={"spirals": paceline.data.from_items(spirals(4096, seed=1)).random_shuffle(seed=0).map(transform)},
         scaling_config=ScalingConfig(num_workers=2, threads_per_worker=1),
         run_config=RunConfig(
             name=options.name,
             storage_path=options.storage_path,
             failure_config=FailureConfig(max_failures=options.max_failures),
+            debug_config=DebugConfig(hang_action="fail", hang_floor_s=options.hang_floor),
             checkpoint_config=CheckpointConfig(
                 num_to_keep=4, checkpoint_score_attribute="loss", checkpoint_score_order="min"
             ),

@@ -27,7 +27,7 @@ test("from the workers to one of them: charts, log, stack", () =>
     await page.getByText(/in none, and none failed|rank 1 (is|was) in/).first().waitFor();
 
     await page.getByRole("button", { name: "Stack trace" }).click();
-    const dialog = page.getByRole("dialog", { name: "Stacks of rank 1" });
+    const dialog = page.getByRole("dialog", { name: "Stack trace of rank 1" });
     await dialog.getByText("Main threads").waitFor();
     assert.doesNotMatch(await dialog.innerText(), /rank 0|ranks 0/);
     await page.keyboard.press("Escape");

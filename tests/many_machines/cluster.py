@@ -105,7 +105,7 @@ class Cluster:
         logs = sorted(self.folder.glob("*.log")) + sorted(self.folder.glob("*/logs/controller.log"))
         return "\n".join(f"--- {log}\n{log.read_text()[-3000:]}" for log in logs)
 
-    def begin(self, name="run", steps=6, gates=(), nodes=None, work_folder=None, **failure):
+    def begin(self, name="run", steps=6, gates=(), nodes=None, work_folder=None, debug=None, **failure):
         """A run on agents; `nodes` None: on the driver's own machine. Workers write in `work_folder`, by default on the
         disks of their machines."""
         if self._driver is None:
@@ -122,6 +122,7 @@ class Cluster:
             "steps": steps,
             "gates": list(gates),
             "scaling": scaling,
+            "debug": debug or {},
             "failure": {"max_failures": -1, "node_timeout_s": LEASE_S, "start_timeout_s": PATIENCE_S, **failure},
         }
         self._driver.process.stdin.write(json.dumps(settings) + "\n")

@@ -87,3 +87,19 @@ def test_all_machines_are_shown_and_profiled(make_cluster):
     assert {worker["node"] for worker in dashboard.of_run("")["workers"]} == {"one", "two"}, "history has them"
     dashboard.process.signal(signal.SIGTERM)
     assert dashboard.process.wait() in (0, 143, -15)
+
+
+def test_the_whole_heap_of_ranks_on_all_machines(make_cluster):
+    cluster = make_cluster(agents=("one", "two"))
+    run = cluster.begin(gates=[3], nodes=2, debug={"heap_profile": True})
+    run.wait_for_step(2)
+    dashboard = Dashboard(cluster)
+    profile = dashboard.act("profile", kind="memory", seconds=1)["profile"]
+    assert profile["problems"] == [] and sorted(profile["ranks"]) == [0, 1], profile
+    graph = dashboard.of_run(f"profiles/{profile['name']}")
+    assert [process["ways"] for process in graph["processes"]] == [["jemalloc"]] * 2
+    assert all(sum(thread["counts"]) > 1 << 20 for thread in graph["threads"]), "each has LibTorch"
+    run.open_gate(3)
+    run.finish()
+    dashboard.process.signal(signal.SIGTERM)
+    dashboard.process.wait()

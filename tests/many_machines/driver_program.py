@@ -1,6 +1,6 @@
 """A driver: fits the runs that come on standard input, and tells on standard output how they go; both a line of JSON each.
 
-A run is {"name", "folder", "steps", "gates", "scaling", "failure", "work_folder"}. Its train loop does the same whoever
+A run is {"name", "folder", "steps", "gates", "scaling", "failure", "debug", "work_folder"}. Its train loop does the same whoever
 executes it where: each step's batch follows from rank and step. Before the steps in `gates` every rank waits until the file
 gate_STEP is in `folder`. After each step each rank reports a checkpoint with a file of its own, which it writes in
 `work_folder`.
@@ -18,7 +18,7 @@ import time
 import torch
 
 import paceline.train as train
-from paceline.train import FailureConfig, RunConfig, ScalingConfig
+from paceline.train import DebugConfig, FailureConfig, RunConfig, ScalingConfig
 from paceline.train.torch import TorchTrainer
 
 
@@ -89,6 +89,7 @@ def fit(run):
                 storage_path=run["folder"],
                 quiet=True,
                 failure_config=FailureConfig(**run["failure"]),
+                debug_config=DebugConfig(**run["debug"]),
                 callbacks=[Tells()],
             ),
         ).fit()

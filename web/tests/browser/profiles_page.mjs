@@ -92,6 +92,7 @@ test("a profile opens in speedscope, which asks nobody else", async () => {
     const opens = page.context().waitForEvent("page");
     await page.getByRole("link", { name: "Open in speedscope" }).click();
     const viewer = await opens;
+    await viewer.waitForLoadState();
     const problems = [];
     viewer.on("console", (message) => message.type() === "error" && problems.push(message.text()));
     viewer.on("pageerror", (error) => problems.push(error.stack));

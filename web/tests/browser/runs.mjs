@@ -21,19 +21,19 @@ function start(name, ...flags) {
 }
 
 /**
- * One that finished, a wider one, one that was killed and continued, one that failed, one that hung, one that waited for
- * its data; and one that is live.
+ * One that hung, one that waited for its data, one that finished, a wider one, one that was killed and continued, one that
+ * failed; and one that is live.
  */
 export async function trainRuns() {
+  await Promise.all([
+    start("spirals-hung", "--steps", "300", "--hang-at", "40", "--hang-floor", "3").ended,
+    start("spirals-slow-data", "--steps", "40", "--slow-data").ended,
+  ]);
   const wide = ["--width", "192", "--learning-rate", "0.004"];
   await Promise.all([start("spirals-baseline", "--steps", "600").ended, start("spirals-wide", "--steps", "400", ...wide).ended]);
   await Promise.all([
     start("spirals-killed", "--steps", "300", "--kill-at", "130", "--max-failures", "2", "--checkpoint-every", "50", "--pause", "0.02").ended,
     start("spirals-bad-label", "--steps", "300", "--raise-at", "112").ended,
-  ]);
-  await Promise.all([
-    start("spirals-hung", "--steps", "300", "--hang-at", "40", "--hang-floor", "3").ended,
-    start("spirals-slow-data", "--steps", "40", "--slow-data").ended,
   ]);
   await startLive("spirals-live");
 }

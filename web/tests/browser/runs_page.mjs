@@ -8,8 +8,8 @@ const shownNames = (page) => page.locator(".run-row .name a").allInnerTexts();
 test("the failed run is found, and why it failed", () =>
   withPage("#/runs", {}, async (page) => {
     await page.getByRole("button", { name: /^Failed/ }).click();
-    assert.deepEqual(await shownNames(page), ["spirals-bad-label"]);
-    assert.match(await page.locator(".run-row .metrics.bad-text").innerText(), /ValueError: label 8/);
+    assert.deepEqual(await shownNames(page), ["spirals-bad-label", "spirals-hung"]);
+    assert.match(await page.locator(".run-row .metrics.bad-text").first().innerText(), /ValueError: label 8/);
     await page.getByRole("link", { name: "spirals-bad-label" }).click();
     await page.getByRole("alert").waitFor();
     assert.match(await page.locator(".error-where").innerText(), /train_loop .*train\.py/);

@@ -32,6 +32,10 @@ arrow::Status wrong_checksum(const std::string& file, const std::string& got, co
   return damage("checkpoint file ", file, " is damaged: its checksum is ", got, ", wanted ", wanted);
 }
 
+arrow::Status is_link(const std::string& file) {
+  return damage("checkpoint file ", file, " is a link, which a checkpoint has none of: it is not followed");
+}
+
 arrow::Status no_manifest(const std::string& message) {
   return damage(message);
 }

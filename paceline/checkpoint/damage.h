@@ -15,6 +15,8 @@ namespace paceline::checkpoint {
 arrow::Status missing_file(const std::string& file, int64_t wanted_bytes);
 arrow::Status wrong_size(const std::string& file, int64_t got, int64_t wanted);
 arrow::Status wrong_checksum(const std::string& file, const std::string& got, const std::string& wanted);
+/// What it names lies elsewhere.
+arrow::Status is_link(const std::string& file);
 /// Of its manifest.
 arrow::Status no_manifest(const std::string& message);
 

@@ -489,12 +489,26 @@ arrow::Status check_sizes(const storage::Location& checkpoint_path, const Manife
   return arrow::Status::OK();
 }
 
+namespace {
+
+// A folder from somebody else must not tell what files elsewhere hold.
+arrow::Status refuse_links(const fs::path& folder, const fs::path& name) {
+  for (fs::path part = name; !part.empty(); part = part.parent_path()) {
+    std::error_code error;
+    if (fs::is_symlink(folder / part, error)) return is_link((folder / part).string());
+  }
+  return arrow::Status::OK();
+}
+
+}  // namespace
+
 arrow::Status verify(const storage::Location& checkpoint_path, const std::stop_token& given_up) {
   ARROW_ASSIGN_OR_RAISE(const Manifest manifest, read_manifest(checkpoint_path));
   if (checkpoint_path.is_uri()) {
     ARROW_ASSIGN_OR_RAISE(const auto folder, storage::open_storage(checkpoint_path));
     return verify_objects(*folder, manifest, given_up);
   }
+  for (const auto& [name, wanted] : manifest.files) ARROW_RETURN_NOT_OK(refuse_links(checkpoint_path.text(), name));
   ARROW_RETURN_NOT_OK(check_sizes(checkpoint_path, manifest));
   for (const auto& [name, wanted] : manifest.files) {
     const std::string path = checkpoint_path + "/" + name;

@@ -105,7 +105,6 @@ void ProfileKeeper::settle(ProfileAnswers answers) {
   reply.reply_to = answers.request;
   reply.bytes = stacks::encode_lines(found.profiles);
   [[maybe_unused]] const arrow::Status sent = answers.client->send(std::move(reply));  // it may have left
-  if (said.folder.empty()) return;
   const arrow::Status pruned = run::prune_profiles(run_folder_, answers.profile.name);
   if (!pruned.ok()) warn_("older profiles stay: " + pruned.message());
 }

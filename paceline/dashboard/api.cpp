@@ -76,6 +76,23 @@ class Turn {
   const int others_;
 };
 
+// That the server ends, or that the browser has gone.
+class NobodyWaits {
+ public:
+  NobodyWaits(const std::stop_source& server, const Request& request)
+      : when_server_ends_(server.get_token(), Stop{has_come_}), when_browser_goes_(request.given_up, Stop{has_come_}) {}
+  std::stop_token token() const { return has_come_.get_token(); }
+
+ private:
+  struct Stop {
+    std::stop_source source;
+    void operator()() { source.request_stop(); }
+  };
+
+  std::stop_source has_come_;
+  std::stop_callback<Stop> when_server_ends_, when_browser_goes_;
+};
+
 std::string user_name() {
   passwd entry{}, *found = nullptr;
   std::array<char, 4096> buffer{};
@@ -282,12 +299,9 @@ arrow::Result<Response> Api::verification(const Call& call) {
   if (turn.others() >= kMostVerifications) {
     return problem(429, "another checkpoint is being verified", "ask again in a moment");
   }
-  std::stop_source nobody_waits;
-  const auto stop = [&] { nobody_waits.request_stop(); };
-  const std::stop_callback when_server_ends(given_up_.get_token(), stop);
-  const std::stop_callback when_browser_goes(call.request.given_up, stop);
-  ARROW_ASSIGN_OR_RAISE(const auto verified, views::verify_checkpoint(run::run_location(folder), call.part("name"),
-                                                                      nobody_waits.get_token()));
+  const NobodyWaits nobody_waits(given_up_, call.request);
+  ARROW_ASSIGN_OR_RAISE(const auto verified,
+                        views::verify_checkpoint(run::run_location(folder), call.part("name"), nobody_waits.token()));
   return json_response(verified);
 }
 
@@ -343,10 +357,14 @@ arrow::Result<Response> Api::profile(const Call& call) {
   return json_response(views::flame_graph_of(read));
 }
 
-arrow::Result<ActionAnswer> Api::carry_out(const ActionRequest& request, const track::RunRow& run,
-                                           const std::string& who) {
+std::atomic<int>& Api::profiles_of(const track::RunRow& run) {
+  const std::lock_guard lock(profiled_mutex_);
+  return profiles_of_run_[run.path];
+}
+
+arrow::Result<ActionAnswer> Api::carry_out(const ActionRequest& request, const track::RunRow& run, const Call& call) {
   ActionAnswer answer{.action = request.action};
-  const std::string asker = "the dashboard, " + who;
+  const std::string asker = "the dashboard, " + call.who;
   if (request.action == kStop) {
     ARROW_ASSIGN_OR_RAISE(answer.status, views::stop_run(run, asker));
   } else if (request.action == kCheckpointNow) {
@@ -354,12 +372,14 @@ arrow::Result<ActionAnswer> Api::carry_out(const ActionRequest& request, const t
   } else if (request.action == kStacks) {
     ARROW_ASSIGN_OR_RAISE(answer.workers, views::stacks_of_run(run, request.rank));
   } else {
+    const int64_t seconds = request.seconds > 0 ? request.seconds : rpc::default_profile_seconds(request.steps);
     const rpc::RunProfileRequest wanted{.rank = request.rank,
-                                        .seconds = static_cast<double>(request.seconds),
+                                        .seconds = static_cast<double>(seconds),
                                         .who = asker,
                                         .kind = request.kind,
                                         .steps = request.steps};
-    ARROW_ASSIGN_OR_RAISE(answer.profile, views::take_profile(run, wanted, given_up_.get_token()));
+    const NobodyWaits nobody_waits(given_up_, call.request);
+    ARROW_ASSIGN_OR_RAISE(answer.profile, views::take_profile(run, wanted, nobody_waits.token()));
   }
   return answer;
 }
@@ -375,11 +395,13 @@ arrow::Result<Response> Api::act(const Call& call) {
   ARROW_RETURN_NOT_OK(check(request));
   const bool is_profile = request.action == kProfile;
   const Turn turn(is_profile ? profiles_ : actions_);
-  if (turn.others() >= (is_profile ? kMostProfiles : kMostActions)) {
+  std::atomic<int> of_none{0};
+  const Turn of_run(is_profile ? profiles_of(run) : of_none);
+  if (turn.others() >= (is_profile ? kMostProfiles : kMostActions) || of_run.others() >= kMostProfilesOfRun) {
     return problem(429, is_profile ? "other profiles are being taken" : "other actions are being carried out",
                    "ask again in a moment");
   }
-  auto answer = carry_out(request, run, call.who);
+  auto answer = carry_out(request, run, call);
   record((answer.ok() ? "did " : "failed at ") + what + (answer.ok() ? "" : ": " + answer.status().message()));
   if (answer.ok()) return json_response(*answer);
   const arrow::Status& why = answer.status();

@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <stop_token>
 #include <string>
 
@@ -77,11 +79,12 @@ class Api {
   /// At most so many at once: each may wait for a driver for a minute, and for a profile longer. Whoever takes profiles
   /// does not keep others from stopping a run.
   static constexpr int kMostActions = 2;
-  static constexpr int kMostProfiles = 2;
+  static constexpr int kMostProfiles = 8, kMostProfilesOfRun = 2;
   /// Each reads a disk or a network for as long as its checkpoint is large.
   static constexpr int kMostVerifications = 1;
 
-  arrow::Result<ActionAnswer> carry_out(const ActionRequest& request, const track::RunRow& run, const std::string& who);
+  arrow::Result<ActionAnswer> carry_out(const ActionRequest& request, const track::RunRow& run, const Call& call);
+  std::atomic<int>& profiles_of(const track::RunRow& run);
   arrow::Result<track::RunRow> row_of(const std::string& id);
   arrow::Result<Json> shown_run(const std::string& id, const views::AskStatus& ask);
   arrow::Result<Json> live_status(const std::string& folder, std::chrono::milliseconds patience) const;
@@ -94,6 +97,8 @@ class Api {
   Options options_;
   std::atomic<int> actions_{0};
   std::atomic<int> profiles_{0};
+  std::mutex profiled_mutex_;
+  std::map<std::string, std::atomic<int>> profiles_of_run_;  // by the run's folder
   std::atomic<int> verifications_{0};
   std::stop_source given_up_;
   std::unique_ptr<run::StatusWatch> watch_;  // null: drivers are asked each time

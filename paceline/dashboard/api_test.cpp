@@ -1,15 +1,21 @@
 // What the interface tells of runs.
 #include "paceline/dashboard/api.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <regex>
+#include <thread>
 
 #include "paceline/core/run_layout.h"
 #include "paceline/dashboard/prometheus.h"
 #include "paceline/dashboard/served_runs_fixture.h"
 #include "paceline/track/sample_files.h"
+#include "paceline/views/checkpoint_list.h"
 #include "paceline/views/shown_run.h"
 
 namespace paceline::dashboard {
@@ -153,6 +159,9 @@ TEST_F(ApiTest, ACheckpointIsComparedWithItsManifest) {
   if (::geteuid() != 0) {
     EXPECT_EQ(ask_in_session("GET", verification).status, 500) << "not read is not damaged";
   }
+  std::filesystem::rename(published.path + "/model", folder("mnist") + "/elsewhere");
+  std::filesystem::create_symlink("../elsewhere", published.path + "/model");
+  EXPECT_THAT(get(verification)["problem"].get<std::string>(), HasSubstr("/model is a link")) << "and not its checksum";
   EXPECT_EQ(ask_in_session("GET", run + "checkpoint_000077/verification").status, 404);
   std::filesystem::remove(published.path + "/paceline_manifest.json");
   ASSERT_EQ(::mkfifo((published.path + "/paceline_manifest.json").c_str(), 0600), 0);
@@ -160,6 +169,26 @@ TEST_F(ApiTest, ACheckpointIsComparedWithItsManifest) {
   for (const char* wrong : {"logs", "..", "%2e%2e", "%2e%2e%2fmnist", "journal.jsonl"}) {
     EXPECT_NE(ask_in_session("GET", run + wrong + "/verification").status, 200) << wrong;
   }
+}
+
+// As the folder that has the checkpoint of the last report, at each.
+TEST_F(ApiTest, ACheckpointThatIsReplacedMeanwhileIsNotDamaged) {
+  (void)finished("mnist");
+  (void)finished("cifar");
+  const std::string path = published_checkpoint(folder("mnist")).path.text();
+  const std::string other = published_checkpoint(folder("cifar"), "weighed").path.text();
+  std::atomic<bool> is_over{false};
+  std::thread replaces([&] {
+    for (; !is_over; std::this_thread::sleep_for(std::chrono::milliseconds(20))) {
+      ::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
+    }
+  });
+  for (int turn = 0; turn < 300; ++turn) {
+    const auto verified = views::verify_checkpoint(storage::Location(path));
+    EXPECT_TRUE(verified.ok() && verified->is_whole) << verified.status() << (verified.ok() ? verified->problem : "");
+  }
+  is_over = true;
+  replaces.join();
 }
 
 TEST_F(ApiTest, AProfileOfWhatDoesNotLiveIsRefused) {

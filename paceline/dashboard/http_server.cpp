@@ -34,7 +34,7 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using tcp = asio::ip::tcp;
 
-constexpr size_t kAnswering = 8;  // threads: two actions and two profiles may hold one for a minute each
+constexpr size_t kAnswering = 16;  // threads: two actions, eight profiles and a verification may hold one for a minute
 
 arrow::Result<asio::ip::address> parse_address(const std::string& text) {
   beast::error_code error;

@@ -64,8 +64,8 @@ class ServedRunsTest : public ::testing::Test {
     return profile.name;
   }
   // Of the run in that folder, with one file "model" of 7 bytes.
-  checkpoint::Published published_checkpoint(const std::string& path) const {
-    testing::write_file(home_ / "user/model", "weights");
+  checkpoint::Published published_checkpoint(const std::string& path, const char* model = "weights") const {
+    testing::write_file(home_ / "user/model", model);
     auto stage = checkpoint::Stage::create(path, {.attempt = {1}, .worker = {1}}, 1).ValueOrDie();
     EXPECT_TRUE(stage.copy_folder(home_ / "user").ok());
     return checkpoint::Store(path).publish({{0, stage.finish().ValueOrDie()}}, {.report = 9}).ValueOrDie();

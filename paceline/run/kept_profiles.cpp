@@ -92,6 +92,18 @@ arrow::Result<stacks::Profiles> lines_in(const Descriptor& folder) {
   return stacks::decode_profiles(lines);
 }
 
+// What the listing looks for comes last: half a profile is none.
+arrow::Status write_files(const std::string& folder, const KeptProfile& profile, const stacks::Profiles& taken,
+                          const Timelines& timelines, const std::string& run_name) {
+  for (const auto& [rank, timeline] : timelines) {
+    ARROW_RETURN_NOT_OK(storage::write_atomically(folder + run_layout::timeline_of(rank), timeline));
+  }
+  const Json shown = stacks::to_speedscope(taken, "run " + run_name);
+  ARROW_RETURN_NOT_OK(storage::write_atomically(folder + run_layout::kProfileSpeedscope, encode_json(shown) + "\n"));
+  ARROW_RETURN_NOT_OK(storage::write_atomically(folder + run_layout::kProfileNote, encode_json(profile) + "\n"));
+  return storage::write_atomically(folder + run_layout::kProfileLines, stacks::encode_lines(taken));
+}
+
 KeptProfile without_note(const std::string& name, const stacks::Profiles& taken) {
   return described({.name = name, .time = time_of_profile(name)}, taken);
 }
@@ -131,13 +143,11 @@ arrow::Status keep_profile(const std::string& run_folder, const KeptProfile& pro
   const std::string relative = std::string(run_layout::kProfiles) + "/" + profile.name;
   ARROW_RETURN_NOT_OK(storage::make_folders_below(run_folder, relative));
   const std::string folder = run_folder + "/" + relative + "/";
-  ARROW_RETURN_NOT_OK(storage::write_atomically(folder + run_layout::kProfileLines, stacks::encode_lines(taken)));
-  for (const auto& [rank, timeline] : timelines) {
-    ARROW_RETURN_NOT_OK(storage::write_atomically(folder + run_layout::timeline_of(rank), timeline));
-  }
-  const Json shown = stacks::to_speedscope(taken, "run " + run_name);
-  ARROW_RETURN_NOT_OK(storage::write_atomically(folder + run_layout::kProfileSpeedscope, encode_json(shown) + "\n"));
-  return storage::write_atomically(folder + run_layout::kProfileNote, encode_json(profile) + "\n");
+  const arrow::Status written = write_files(folder, profile, taken, timelines, run_name);
+  if (written.ok()) return written;
+  std::error_code error;
+  fs::remove_all(folder, error);
+  return written;
 }
 
 arrow::Status prune_profiles(const std::string& run_folder, const std::string& newest, ProfileLimits limits) {

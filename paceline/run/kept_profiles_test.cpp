@@ -55,6 +55,14 @@ TEST_F(KeptProfiles, HaveTheTimeThatTheyTook) {
   EXPECT_EQ(described({.seconds = 60}, {heap}).seconds, 60) << "it was not sampled";
 }
 
+// As where the disk is full.
+TEST_F(KeptProfiles, AreWholeOrNotThere) {
+  std::filesystem::create_directories(file(kept_.name, "profile.jsonl"));
+  EXPECT_FALSE(keep_profile(folder_.path(), kept_, taken_, {{0, "timeline"}}, "mnist").ok());
+  EXPECT_FALSE(std::filesystem::exists(file(kept_.name, "")));
+  EXPECT_THAT(names(), IsEmpty());
+}
+
 TEST_F(KeptProfiles, AreWhatWasKept) {
   EXPECT_THAT(names(), IsEmpty()) << "of a run that has none";
   EXPECT_EQ(kept_.seconds, 5.25);

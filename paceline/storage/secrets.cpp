@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 #include <utility>
 
 #include "paceline/storage/location.h"
@@ -63,12 +64,15 @@ enum class Secrecy {
 };
 
 Secrecy secrecy(std::string_view name) {
-  constexpr std::array kSecrets = {"secret",    "password",  "passwd",     "passphrase", "credential",
-                                   "apikey",    "accesskey", "accountkey", "sharedkey",  "privatekey",
-                                   "secretkey", "authtoken", "accesstoken"};
+  constexpr std::array kSecrets = {"secret",    "password",  "passwd",      "passphrase",      "credential",
+                                   "apikey",    "accesskey", "accountkey",  "sharedkey",       "privatekey",
+                                   "secretkey", "authtoken", "accesstoken", "accesssignature", "dbpass",
+                                   "userpass",  "sshpass",   "smtppass"};
   constexpr std::array kTokenizers = {"pad",   "eos",   "bos",  "unk",   "mask", "sep",     "cls", "image",
                                       "video", "audio", "stop", "start", "end",  "special", "per"};
   std::string letters = plain(name);
+  letters.resize(letters.find_last_not_of("0123456789") + 1);  // "hf_token_2"
+  if (letters == "sig") return Secrecy::token;                 // of an address of Azure's
   if (letters.ends_with("authorization")) return Secrecy::whole;
   if (letters.ends_with("pwd")) return Secrecy::path;
   bool is_part = false;
@@ -80,6 +84,7 @@ Secrecy secrecy(std::string_view name) {
     is_part = true;
   }
   if (is_part) return Secrecy::part;
+  if (letters.ends_with("tokens")) letters.pop_back();
   if (!letters.ends_with("token")) return Secrecy::none;
   letters.resize(letters.size() - std::string_view("token").size());
   const auto is_last = [&](const char* word) { return letters.ends_with(word); };
@@ -104,7 +109,7 @@ bool is_secret(Secrecy secrecy, std::string_view value) {
     case Secrecy::none:
       return false;
     case Secrecy::token:
-      return value.size() >= kShortestToken;
+      return value.size() >= kShortestToken && !is_switch_or_number(value);
     case Secrecy::path:
       return true;
     case Secrecy::part:
@@ -166,14 +171,60 @@ std::string without_keys_of_uris(std::string_view text) {
   return shown.append(text.substr(taken));
 }
 
-// The end of what stands behind a name, from its first letter on: to the closing quote, or to where a list of such
-// goes on.
-size_t end_of_value(std::string_view text, size_t begin, char quote) {
-  if (quote != 0) return std::min(text.find(quote, begin), text.size());
+// What a value stands in: nothing, quotes, or quotes that stand in others.
+struct Quotes {
+  char quote = 0;
+  bool are_escaped = false;
+};
+
+// The quotes with which a value begins at `at`, which is moved behind them: `"`, `\"`, `b'`, `SecretStr('`.
+Quotes take_quotes(std::string_view text, size_t& at) {
+  const size_t word = end_of_word(text, at);
+  const bool is_prefix = word - at <= 2 && text.substr(at, word - at).find_first_not_of("bBrRfFuU") == text.npos;
+  const bool is_call = word > at && word < text.size() && text[word] == '(';
+  size_t next = is_call ? word + 1 : is_prefix ? word : at;
+  const bool are_escaped = next < text.size() && text[next] == '\\';
+  if (are_escaped) ++next;
+  if (next >= text.size() || !is_quote(text[next])) return {};
+  at = next + 1;
+  return {text[next], are_escaped};
+}
+
+size_t end_of_quoted(std::string_view text, size_t begin, Quotes in) {
+  for (size_t at = begin; at < text.size(); ++at) {
+    if (text[at] == in.quote && !in.are_escaped) return at;
+    if (text[at] != '\\') continue;
+    if (in.are_escaped && at + 1 < text.size() && text[at + 1] == in.quote) return at;
+    ++at;
+  }
+  return text.size();
+}
+
+// Of YAML's `|` and `>`: the lines beneath that are further in.
+size_t end_of_block(std::string_view text, size_t begin) {
+  size_t end = std::min(text.find('\n', begin), text.size());
+  while (end < text.size() && end + 1 < text.size() && is_blank(text[end + 1])) {
+    end = std::min(text.find('\n', end + 1), text.size());
+  }
+  return end;
+}
+
+bool begins_block(std::string_view text, size_t at) {
+  if (text[at] != '|' && text[at] != '>') return false;
+  const size_t end = text.find_first_not_of("+-0123456789", at + 1);
+  return end != text.npos && (text[end] == '\n' || text[end] == '\r');
+}
+
+// The end of what stands behind a name without quotes, from its first letter on: where a list of such goes on, or a
+// text ends that holds it.
+size_t end_of_value(std::string_view text, size_t begin) {
   const auto begins_name = [&](size_t at) { return at < text.size() && (text[at] == '=' || text[at] == ':'); };
+  constexpr std::string_view kSeparators = ",;|&", kClosing = ",;:)]}>&|";
   size_t end = begin;
-  while (end < text.size() && !is_blank(text[end]) && !is_quote(text[end]) && text[end] != '&') {
-    if ((text[end] == ',' || text[end] == ';' || text[end] == '|') && ends_element(text, end, begins_name)) break;
+  while (end < text.size() && !is_blank(text[end])) {
+    if (kSeparators.find(text[end]) != text.npos && ends_element(text, end, begins_name)) break;
+    const bool is_last = end + 1 == text.size() || is_blank(text[end + 1]) || kClosing.find(text[end + 1]) != text.npos;
+    if (is_quote(text[end]) && is_last) break;
     ++end;
   }
   while (end > begin && std::string_view(")}]>`").find(text[end - 1]) != std::string_view::npos) --end;
@@ -183,11 +234,13 @@ size_t end_of_value(std::string_view text, size_t begin, char quote) {
 // Where the value of the name that ends at `name_end` begins; npos without one.
 size_t begin_of_value(std::string_view text, size_t name_begin, size_t name_end) {
   size_t at = name_end;
+  if (at + 1 < text.size() && text[at] == '\\' && is_quote(text[at + 1])) ++at;
   if (at < text.size() && is_quote(text[at])) ++at;
   const size_t behind_blanks = end_of_blanks(text, at);
   if (behind_blanks < text.size() && (text[behind_blanks] == '=' || text[behind_blanks] == ':')) {
     if (text.substr(behind_blanks).starts_with("://")) return std::string_view::npos;
-    return end_of_blanks(text, behind_blanks + 1);
+    const bool is_arrow = text.substr(behind_blanks).starts_with("=>");
+    return end_of_blanks(text, behind_blanks + (is_arrow ? 2 : 1));
   }
   const bool is_flag = text[name_begin] == '-' && behind_blanks > name_end && behind_blanks < text.size();
   return is_flag && text[behind_blanks] != '-' ? behind_blanks : std::string_view::npos;
@@ -204,13 +257,15 @@ std::string without_named_values(std::string_view text) {
     if (found == Secrecy::none) continue;
     size_t value = begin_of_value(text, name, end);
     if (value == std::string_view::npos) continue;
-    const char quote = value < text.size() && is_quote(text[value]) ? text[value++] : '\0';
+    const Quotes quotes = take_quotes(text, value);
     if (plain(text.substr(name, end - name)).ends_with("authorization")) {
       const size_t behind_scheme = end_of_blanks(text, end_of_word(text, value));
       if (behind_scheme < text.size() && is_blank(text[behind_scheme - 1])) value = behind_scheme;
     }
     if (value == text.size() || !begins_secret(found, text[value])) continue;  // its end may be far
-    const size_t value_end = end_of_value(text, value, quote);
+    const size_t value_end = quotes.quote != 0           ? end_of_quoted(text, value, quotes)
+                             : begins_block(text, value) ? end_of_block(text, value)
+                                                         : end_of_value(text, value);
     if (!is_secret(found, text.substr(value, value_end - value))) continue;
     shown += text.substr(taken, value - taken);
     shown += kHidden;
@@ -228,11 +283,35 @@ std::string without_bearers(std::string_view text) {
     const auto found = std::ranges::search(text.substr(taken), kScheme, is_same);
     if (found.empty()) return shown.append(text.substr(taken));
     const size_t begin = static_cast<size_t>(found.end() - text.begin());
-    const size_t end = end_of_value(text, begin, 0);
+    const size_t end = end_of_value(text, begin);
     shown += text.substr(taken, begin - taken);
     if (end > begin) shown += kHidden;
     taken = end;
   }
+}
+
+// Keys as files have them: "-----BEGIN PRIVATE KEY-----…-----END PRIVATE KEY-----".
+std::string without_private_keys(std::string_view text) {
+  constexpr std::string_view kBegin = "PRIVATE KEY-----", kEnd = "-----END ";
+  std::string shown;
+  size_t taken = 0;
+  for (size_t at = text.find(kBegin); at != text.npos; at = text.find(kBegin, taken)) {
+    const size_t begin = at + kBegin.size();
+    const size_t end = std::min(text.find(kEnd, begin), text.size());
+    shown.append(text.substr(taken, begin - taken)).append(kHidden);
+    const size_t behind = text.find(kBegin, end);
+    taken = behind == text.npos ? end : behind + kBegin.size();
+    shown.append(text.substr(end, taken - end));
+  }
+  return shown.append(text.substr(taken));
+}
+
+// "--password=…", alone in an element of a command line: to its end, whatever is in it.
+std::optional<std::string> without_value(std::string_view element) {
+  const size_t equals = element.find('=');
+  if (equals == element.npos || end_of_word(element, 0) != equals) return std::nullopt;
+  if (!is_secret(secrecy(element.substr(0, equals)), element.substr(equals + 1))) return std::nullopt;
+  return std::string(element.substr(0, equals + 1)).append(kHidden);
 }
 
 }  // namespace
@@ -240,7 +319,8 @@ std::string without_bearers(std::string_view text) {
 std::string without_secrets(std::string_view text) {
   const bool is_uri = text.find("://") != std::string_view::npos && text.find_first_of(" \t\r\n,") == text.npos &&
                       std::ranges::all_of(text.substr(0, text.find("://")), is_word);
-  return without_bearers(without_named_values(is_uri ? shown_uri(text) : without_keys_of_uris(text)));
+  const std::string shown = is_uri ? shown_uri(text) : without_keys_of_uris(text);
+  return without_private_keys(without_bearers(without_named_values(shown)));
 }
 
 Json without_secrets(const Json& value) {
@@ -257,10 +337,15 @@ Json without_secrets(const Json& value) {
   Json shown = Json::array();
   std::string_view flag;  // before this one
   for (const Json& element : value) {
-    shown.push_back(!flag.empty() && is_secret(secrecy(flag), element) ? Json(kHidden) : without_secrets(element));
+    const bool is_value = !flag.empty() && is_secret(secrecy(flag), element);
     flag = {};
-    if (!element.is_string()) continue;
+    if (!element.is_string()) {
+      shown.push_back(is_value ? Json(kHidden) : without_secrets(element));
+      continue;
+    }
     const auto& text = element.get_ref<const std::string&>();
+    shown.push_back(is_value ? std::string(kHidden)
+                             : without_value(text).value_or(without_secrets(std::string_view(text))));
     if (text.starts_with('-') && text.find('=') == text.npos) flag = text;
   }
   return shown;

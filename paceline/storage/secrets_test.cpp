@@ -55,6 +55,33 @@ TEST(Secrets, EndWhereTheirValuesEnd) {
   EXPECT_EQ(shown("HTTPS://TOKEN@github.com/a"), "HTTPS://…@github.com/a");
 }
 
+TEST(Secrets, MayHaveAnyLetter) {
+  EXPECT_EQ(shown("--password=ab&SECRET --lr=1"), "--password=… --lr=1");
+  EXPECT_EQ(shown("--password=ab'SECRET"), "--password=…");
+  EXPECT_EQ(shown("password=b'SECRET', lr=1"), "password=b'…', lr=1");
+  EXPECT_EQ(shown("password=SecretStr('SECRET')"), "password=SecretStr('…')");
+  EXPECT_EQ(shown(R"({"password": "ab\"SECRET", "lr": 1})"), R"({"password": "…", "lr": 1})");
+  EXPECT_EQ(shown(R"(-d "{\"password\": \"SECRET\", \"lr\": 1}")"), R"(-d "{\"password\": \"…\", \"lr\": 1}")");
+  EXPECT_EQ(shown("password => 'SECRET'"), "password => '…'");
+  EXPECT_EQ(shown("client_secret: |\n  SECRET\n  SECRET\nlr: 1"), "client_secret: …\nlr: 1");
+  EXPECT_EQ(shown("AccessSignature=sv=1&sig=SECRETSECRET&se=2"), "AccessSignature=…&sig=…&se=2");
+  EXPECT_EQ(shown("-----BEGIN PRIVATE KEY-----\nSECRET\n-----END PRIVATE KEY-----\nx"),
+            "-----BEGIN PRIVATE KEY-----…-----END PRIVATE KEY-----\nx");
+  EXPECT_EQ(shown("[\"--password=SECRET\", \"--lr\"]"), "[\"--password=…\", \"--lr\"]");
+  const Json config = {
+      {"command", {"--passphrase=correct horse SECRET", "private_key=-----BEGIN KEY-----\nSECRET", "--lr=1"}},
+      {"hf_tokens", {"hf_12345678"}},
+      {"hf_token_2", "hf_12345678"},
+      {"tokens", {{"hub", "hf_12345678"}}},
+      {"db_pass", "SECRET"}};
+  const Json expected = {{"command", {"--passphrase=…", "private_key=…", "--lr=1"}},
+                         {"hf_tokens", "…"},
+                         {"hf_token_2", "…"},
+                         {"tokens", "…"},
+                         {"db_pass", "…"}};
+  EXPECT_EQ(without_secrets(config), expected);
+}
+
 TEST(Secrets, OfAnyKindAreLeftOut) {
   const Json config = {{"credentials", {{"user", "u"}, {"key", "SECRET"}}},
                        {"api_keys", {"sk-SECRET"}},
@@ -71,8 +98,8 @@ TEST(Secrets, OfAnyKindAreLeftOut) {
 
 // The linear share of a text of this size takes milliseconds, a quadratic one minutes.
 TEST(Secrets, LongTextsTakeLittleTime) {
-  for (const char* part :
-       {"a=", "day=03/h=07/p=1.parquet:", "token=<", "pwd=/", "a,", "x://", "password", "--token ", "secret=,"}) {
+  for (const char* part : {"a=", "day=03/h=07/p=1.parquet:", "token=<", "pwd=/", "a,", "x://", "password", "--token ",
+                           "secret=,", "password=\\", "secret: |\n ", "PRIVATE KEY-----", "password=b'"}) {
     std::string text;
     while (text.size() < (1 << 20)) text += part;
     EXPECT_LE(without_secrets(std::string_view(text)).size(), 2 * text.size()) << part;
@@ -80,9 +107,9 @@ TEST(Secrets, LongTextsTakeLittleTime) {
 }
 
 TEST(Secrets, WhatOtherNamesHaveStays) {
-  for (const char* text :
-       {"api_key_count=3", "shared_key_frames=12", "no_password=True", "use_auth_token=True", "PWD=/home/u/project",
-        "stop_token=\n\nHuman:", "the password is: none", "secret://bucket/path", "max_tokens=4096"}) {
+  for (const char* text : {"api_key_count=3", "shared_key_frames=12", "no_password=True", "use_auth_token=True",
+                           "PWD=/home/u/project", "stop_token=\n\nHuman:", "max_tokens=1000000000",
+                           "forward_pass=twice", "the password is: none", "secret://bucket/path", "max_tokens=4096"}) {
     EXPECT_EQ(shown(text), text);
   }
   const Json config = {{"max_tokens", 512},

@@ -46,21 +46,30 @@ arrow::Result<VerifiedCheckpoint> verify_checkpoint(const storage::Location& loc
 
 arrow::Result<VerifiedCheckpoint> verify_checkpoint(const storage::Location& checkpoint,
                                                     const std::stop_token& given_up) {
-  VerifiedCheckpoint verified{.name = storage::last_part(checkpoint)};
-  const auto manifest = checkpoint::read_manifest(checkpoint);
-  if (manifest.ok()) {
-    verified.files = std::ssize(manifest->files);
-    verified.tensors = std::ssize(manifest->tensors);
-    for (const auto& [file_name, file] : manifest->files) verified.bytes += file.size;
+  constexpr int kMostTurns = 5;  // of one that is replaced at each report
+  for (int turn = 1;; ++turn) {
+    VerifiedCheckpoint verified{.name = storage::last_part(checkpoint)};
+    const auto manifest = checkpoint::read_manifest(checkpoint);
+    if (manifest.ok()) {
+      verified.files = std::ssize(manifest->files);
+      verified.tensors = std::ssize(manifest->tensors);
+      for (const auto& [file_name, file] : manifest->files) verified.bytes += file.size;
+    }
+    const arrow::Status found = manifest.ok() ? checkpoint::verify(checkpoint, given_up) : manifest.status();
+    verified.is_whole = found.ok();
+    if (verified.is_whole) return verified;
+    if (found.IsCancelled()) return found;
+    // It may have been deleted meanwhile, or replaced by another of its name.
+    const auto now = checkpoint::read_manifest(checkpoint);
+    const bool is_another = now.ok() && !(manifest.ok() && *now == *manifest);
+    if (is_another && turn < kMostTurns) continue;
+    const bool is_going = manifest.ok() && checkpoint::is_damage(now.status());
+    if (!is_going && !checkpoint::is_damage(found)) return found;
+    ARROW_ASSIGN_OR_RAISE(const bool is_there, is_going ? false : has_files(checkpoint));
+    if (!is_there) return arrow::Status::KeyError("there is no checkpoint at ", checkpoint.text(), ", or no longer");
+    verified.problem = found.message();
+    return verified;
   }
-  const arrow::Status found = manifest.ok() ? checkpoint::verify(checkpoint, given_up) : manifest.status();
-  verified.is_whole = found.ok();
-  if (verified.is_whole) return verified;
-  if (!checkpoint::is_damage(found)) return found;
-  ARROW_ASSIGN_OR_RAISE(const bool is_there, has_files(checkpoint));  // it may have been deleted meanwhile
-  if (!is_there) return arrow::Status::KeyError("there is no checkpoint at ", checkpoint.text(), ", or no longer");
-  verified.problem = found.message();
-  return verified;
 }
 
 }  // namespace paceline::views

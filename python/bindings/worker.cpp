@@ -92,6 +92,19 @@ py::object make_watched_nccl(const c10::intrusive_ptr<c10d::Store>& store, int64
 using PythonAllocations =
     std::tuple<std::string, int64_t, std::vector<std::tuple<std::string, std::string, int64_t>>, int64_t>;
 
+py::bytes memory_profile(const std::vector<PythonAllocations>& found, pid_t pid, double seconds) {
+  stacks::Profile profile{.pid = pid, .seconds = seconds, .unit = stacks::kBytes, .ways = {"memray"}};
+  stacks::ProfileBuilder builder(profile);
+  for (const auto& [thread, tid, functions, bytes] : found) {
+    stacks::StackFrames frames;
+    for (const auto& [function, file, line] : functions) {
+      frames.push_back({.function = function, .file = file, .line = line});
+    }
+    builder.add({.tid = tid, .name = thread, .language = stacks::kPythonCode}, frames, bytes);
+  }
+  return stacks::encode_lines({profile});
+}
+
 // Calls the object of paceline._worker. All calls come from the thread that has called run_worker(), with no GIL.
 class PythonProgram final : public train::LanguageRuntime {
  public:
@@ -202,24 +215,13 @@ class PythonProgram final : public train::LanguageRuntime {
 
   std::string profile_memory(double seconds) override {
     const py::gil_scoped_acquire gil;
-    stacks::Profile profile{.pid = ::getpid(), .seconds = seconds, .unit = stacks::kBytes, .ways = {"memray"}};
     try {
-      const py::object found = program_.attr("profile_memory")(seconds);
-      if (found.is_none()) return "";
-      stacks::ProfileBuilder builder(profile);
-      for (const auto& one : found.cast<std::vector<PythonAllocations>>()) {
-        const auto& [thread, tid, functions, bytes] = one;
-        stacks::StackFrames frames;
-        for (const auto& [function, file, line] : functions) {
-          frames.push_back({.function = function, .file = file, .line = line});
-        }
-        builder.add({.tid = tid, .name = thread, .language = stacks::kPythonCode}, frames, bytes);
-      }
+      return program_.attr("profile_memory")(seconds).cast<std::string>();
     } catch (const py::error_already_set& error) {
-      profile.ways.clear();
+      stacks::Profile profile{.pid = ::getpid(), .seconds = seconds, .unit = stacks::kBytes};
       profile.problems.push_back("memray could not be used: " + utf8(error.value()));
+      return stacks::encode_lines({profile});
     }
-    return stacks::encode_lines({profile});
   }
 
   void flush() override {
@@ -294,6 +296,8 @@ void bind_worker(py::module_& module) {
       "Called by train() of a worker's program before the loop's first line.");
   module.def("all_gather", &all_gather, py::arg("tensor"), py::call_guard<py::gil_scoped_release>(),
              "Paceline's own, for functions of C++ that a loop calls: over torch.distributed's group.");
+  module.def("memory_profile", &memory_profile, py::arg("found"), py::arg("pid"), py::arg("seconds"),
+             "What memray has found in a process, as a line of a profile.");
   module.def("count_step", &train::count_step, "A step of the train loop was taken; nothing where a loader counts.");
   module.def("watch_gradient", &train::watch_gradient, py::arg("name"), py::arg("parameter"));
   module.def("check_ranks_every", &train::check_ranks_every);

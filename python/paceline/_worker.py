@@ -2,7 +2,6 @@
 
 import atexit
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from paceline.train._values import encoded
 
 
 _LARGEST_EXCEPTION = 1 << 20  # bytes
+_LONGEST_READING_S = 45  # less than agents wait for a worker that profiles itself
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -71,21 +71,31 @@ class Program:
         return data if len(data) <= _LARGEST_EXCEPTION else b""
 
     def profile_memory(self, seconds):
-        """What is in memory at the peak of what is allocated meanwhile; None without memray."""
+        """A line of a profile: what is in memory at the peak of what is allocated meanwhile; nothing without memray."""
         try:
             import memray
         except ImportError:
-            return None
-        with tempfile.TemporaryDirectory(prefix="paceline_memray_") as folder:
-            file = os.path.join(folder, "allocations")
-            with memray.Tracker(file):
+            return b""
+        with tempfile.TemporaryFile(prefix="paceline_memray_") as file:  # without a name: nobody has to delete it
+            noted = f"/proc/self/fd/{file.fileno()}"
+            with memray.Tracker(destination=memray.FileDestination(noted, overwrite=True, compress_on_exit=False)):
                 time.sleep(seconds)
-            read = subprocess.run(
-                [sys.executable, "-m", "paceline._memory_records", file], stdin=subprocess.DEVNULL, capture_output=True, text=True
-            )
+            try:
+                read = subprocess.run(
+                    [sys.executable, "-m", "paceline._memory_records", noted, str(os.getpid()), str(seconds)],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    pass_fds=[file.fileno()],
+                    timeout=_LONGEST_READING_S,
+                )
+            except subprocess.TimeoutExpired:
+                raise RuntimeError(
+                    f"what it noted, {os.fstat(file.fileno()).st_size} bytes, could not be read within {_LONGEST_READING_S} s; "
+                    "profile for fewer seconds"
+                ) from None
         if read.returncode != 0:
-            raise RuntimeError(f"what it noted cannot be read: {read.stderr.strip() or read.returncode}")
-        return json.loads(read.stdout)
+            raise RuntimeError(f"what it noted cannot be read: {read.stderr.decode(errors='replace').strip() or read.returncode}")
+        return read.stdout
 
     def flush(self):
         # The process ends without the interpreter's own end: what trackers and others have left for it is done here,

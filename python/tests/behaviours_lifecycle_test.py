@@ -157,13 +157,13 @@ LOOPS = """
     from paceline.train.torch import TorchTrainer
 
     def listening():
-        print("training", flush=True)
+        print("in the loop", flush=True)
         while True:
             train.report({"n": 1})
             time.sleep(0.01)
 
     def deaf():
-        print("training", flush=True)
+        print("in the loop", flush=True)
         while True:
             time.sleep(1000)
 
@@ -182,7 +182,7 @@ LOOPS = """
 )
 def test_13_one_interrupt_ends_a_run_in_order_and_three_at_once(tmp_path, loop, answers):
     driver = start_driver(tmp_path, LOOPS, tmp_path, loop)
-    wait_for_line(driver, "training")
+    wait_for_line(driver, "in the loop")
     for answer in answers:
         driver.send_signal(signal.SIGINT)
         wait_for_line(driver, answer)

@@ -93,7 +93,7 @@ export function Checkpoints({ id, run }: { id: string; run: RunView }) {
             const metrics = new Map(flatMetrics(checkpoint.metrics));
             const folder = folderOf(checkpoint);
             return (
-              <tr key={folder}>
+              <tr key={`${folder} ${checkpoint.report}`}>
                 <td>
                   <code>{printable(folder)}</code>
                   <CopyButton text={`${run.location}/${folder}`} what="the checkpoint's path" />

@@ -2,12 +2,14 @@
 
 import collections
 import concurrent.futures
+import itertools
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
@@ -169,14 +171,39 @@ def fsdp2_step_shm(options) -> None:
     print_samples(read_rank(options.scratch, 0)["milliseconds"])
 
 
+def allocate_at(path: int, depth: int) -> bytearray:
+    """Memory that is allocated below so many functions, which `path` chooses."""
+    return (above if path & 1 else below)(path >> 1, depth - 1) if depth > 0 else bytearray(1024)
+
+
+def above(path: int, depth: int) -> bytearray:
+    return allocate_at(path, depth)
+
+
+def below(path: int, depth: int) -> bytearray:
+    return allocate_at(path, depth)
+
+
 def profile_pause_python(options) -> None:
-    """The longest time from one product of two matrices to the next, as in profile_pause.cpp."""
+    """The longest time from one product of two matrices to the next, as in profile_pause.cpp; beside it a thread allocates
+    at 4,096 places."""
     seconds = 2  # of a profile, and before each
     scratch = pathlib.Path(options.scratch)
 
     def train_loop(config):
         torch.set_num_threads(1)
         one, scratch, pauses = torch.rand(128, 128), pathlib.Path(config["scratch"]), []
+        has_ended = threading.Event()
+
+        def allocates():
+            kept = {}
+            for path in itertools.cycle(range(4096)):
+                kept[path] = allocate_at(path, 12)
+                if path % 64 == 0 and has_ended.wait(0.01):
+                    break
+
+        beside = threading.Thread(target=allocates)
+        beside.start()
         (scratch / "warm").touch()
         looked_ns = before_ns = now_ns()
         while True:
@@ -189,6 +216,8 @@ def profile_pause_python(options) -> None:
                     break
                 looked_ns = now
             before_ns = now_ns()
+        has_ended.set()
+        beside.join()
         write_rank(config["scratch"], 0, {"pauses": pauses})
 
     def ask() -> list[tuple[str, int, int]]:

@@ -15,6 +15,7 @@ import { type ProfileKind, factsOf } from "../profiles/profile_kinds.ts";
 import { whyNoProfile } from "../profiles/profile_text.ts";
 import { useSession } from "../shell/session_page.tsx";
 import { printable } from "../text/printable.ts";
+import { StacksDialog } from "./stacks_dialog.tsx";
 import { StepHeatMap } from "./step_heat_map.tsx";
 import { cpuShare } from "./worker_numbers.ts";
 
@@ -96,6 +97,10 @@ function SlowRanks({ workers }: { workers: Worker[] }) {
 }
 
 const ROW_KINDS: ProfileKind[] = ["cpu", "memory"];
+const LOOKS: { what: ProfileKind | "stacks"; title: string; shortTitle: string }[] = [
+  { what: "stacks", title: "Stack trace", shortTitle: "Stack" },
+  ...ROW_KINDS.map((what) => ({ what, ...factsOf(what) })),
+];
 
 /** The rank leads to the worker's page. */
 function CellContent({ id, column, worker, now }: { id: string; column: Column; worker: Worker; now: number }) {
@@ -110,7 +115,7 @@ function CellContent({ id, column, worker, now }: { id: string; column: Column; 
 
 export function Workers({ id, run, parameters }: { id: string; run: RunView; parameters: Parameters }) {
   const [sort, setSort] = useState({ key: "rank", isDown: false });
-  const [profiled, setProfiled] = useState<{ worker: Worker; kind: ProfileKind } | undefined>();
+  const [asked, setAsked] = useState<{ worker: Worker; what: ProfileKind | "stacks" } | undefined>();
   const { info } = useSession();
   const reasonFor = (worker: Worker) => whyNoProfile(run, info?.read_only ?? false, worker);
   const now = useNow(run.live);
@@ -142,8 +147,8 @@ export function Workers({ id, run, parameters }: { id: string; run: RunView; par
           </div>
         );
       })}
-      <div role="columnheader" class="cell profile">
-        Profile
+      <div role="columnheader" class="cell looks">
+        Stack, profile
       </div>
       <div role="columnheader" class="cell log">
         Log
@@ -160,18 +165,18 @@ export function Workers({ id, run, parameters }: { id: string; run: RunView; par
               <CellContent id={id} column={column} worker={worker} now={now} />
             </div>
           ))}
-          <div role="cell" class="cell profile">
-            {ROW_KINDS.map((kind) => (
+          <div role="cell" class="cell looks">
+            {LOOKS.map(({ what, title, shortTitle }) => (
               <button
-                key={kind}
+                key={what}
                 type="button"
                 class="link"
-                aria-label={`${factsOf(kind).title} of rank ${worker.rank ?? "?"}`}
+                aria-label={`${title} of rank ${worker.rank ?? "?"}`}
                 disabled={reasonFor(worker) !== ""}
                 title={reasonFor(worker)}
-                onClick={() => setProfiled({ worker, kind })}
+                onClick={() => setAsked({ worker, what })}
               >
-                {factsOf(kind).shortTitle}
+                {shortTitle}
               </button>
             ))}
           </div>
@@ -199,13 +204,21 @@ export function Workers({ id, run, parameters }: { id: string; run: RunView; par
           head={head}
         />
       </div>
-      {profiled && (
+      {asked?.what === "stacks" && (
+        <StacksDialog
+          id={id}
+          run={run}
+          {...(asked.worker.rank === null ? {} : { rank: asked.worker.rank })}
+          onClose={() => setAsked(undefined)}
+        />
+      )}
+      {asked && asked.what !== "stacks" && (
         <ProfileDialog
           id={id}
           run={run}
-          kind={profiled.kind}
-          rank={profiled.worker.rank ?? undefined}
-          onClose={() => setProfiled(undefined)}
+          kind={asked.what}
+          rank={asked.worker.rank ?? undefined}
+          onClose={() => setAsked(undefined)}
         />
       )}
     </>

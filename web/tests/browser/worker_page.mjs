@@ -9,6 +9,9 @@ const KINDS = ["Stack trace", "CPU flame graph", "Off-CPU flame graph", "Memory 
 
 test("from the workers to one of them: charts, log, stack", () =>
   withRun("spirals-live", "?tab=workers", {}, async (page) => {
+    await page.getByRole("button", { name: "Stack trace of rank 0" }).click();
+    await page.getByRole("dialog", { name: "Stack trace of rank 0" }).getByText("Main threads").waitFor();
+    await page.keyboard.press("Escape");
     await page.getByRole("link", { name: "Worker of rank 1" }).click();
     await page.getByRole("heading", { name: "Rank 1" }).waitFor();
     assert.match(page.url(), /\/workers\/1$/);

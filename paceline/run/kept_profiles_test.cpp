@@ -15,7 +15,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-const Time kAsked = from_seconds(1'790'000'000.25);
+Time asked() {
+  return from_seconds(1'790'000'000.25);
+}
 
 stacks::Profile of_rank(int64_t rank, int64_t count) {
   return {.worker = rank + 2,
@@ -41,7 +43,7 @@ class KeptProfiles : public ::testing::Test {
 
   const stacks::Profiles taken_{of_rank(0, 3), of_rank(1, 4)};
   const KeptProfile kept_ =
-      described({.name = profile_name(kAsked), .time = to_seconds(kAsked), .who = "somebody", .seconds = 5}, taken_);
+      described({.name = profile_name(asked()), .time = to_seconds(asked()), .who = "somebody", .seconds = 5}, taken_);
   testing::TemporaryFolder folder_;
 };
 

@@ -156,7 +156,8 @@ std::string waits_summary_of(const Profiles& profiles) {
     text += process_line(profile) + thread_table(profile);
     std::set<int64_t> idle;
     for (const stacks::ThreadProfile& thread : profile.threads) {
-      if (thread.language == stacks::kNativeCode && stacks::waited_all_the_time(profile, thread)) idle.insert(thread.tid);
+      if (thread.language == stacks::kNativeCode && stacks::waited_all_the_time(profile, thread))
+        idle.insert(thread.tid);
     }
     std::erase_if(profile.threads, [&](const auto& thread) { return idle.contains(thread.tid); });
   }

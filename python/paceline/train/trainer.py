@@ -339,10 +339,10 @@ def _shown(config):
 
 def _failure(outcome, result, exceptions: WorkerExceptions, backend) -> TrainingFailedError:
     errors = exceptions.of({rank: text for rank, text in outcome.worker_errors.items() if rank >= 0})
+    if outcome.failure_kind == FailureKind.HANG:  # whatever those have raised that were ended then
+        return (NCCLHangError if backend == "nccl" else HangError)(outcome.error, errors, result)
     if errors:
         return WorkerGroupError(outcome.error, errors, result)
-    if outcome.failure_kind == FailureKind.HANG:
-        return (NCCLHangError if backend == "nccl" else HangError)(outcome.error, {}, result)
     return ControllerError(RuntimeError(outcome.error), result)
 
 

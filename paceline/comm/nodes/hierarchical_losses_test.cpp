@@ -131,9 +131,10 @@ void expect_named_when_killed(int gone, Loss when = Loss::before_the_call) {
     options.node = rank < 2 ? "a" : "b";
     const auto group = Group::from_torchrun_environment(options);
     torch::Tensor tensor = torch::ones({3});
-    group->all_reduce(tensor, ReduceOp::sum);
-    if (rank == gone) when == Loss::before_the_call ? (void)::raise(SIGKILL) : end_while_values_come(*group);
     try {
+      // The loss may be told before this rank has returned from the call that the lost one was in.
+      group->all_reduce(tensor, ReduceOp::sum);
+      if (rank == gone) when == Loss::before_the_call ? (void)::raise(SIGKILL) : end_while_values_come(*group);
       if (when == Loss::while_values_come) {
         torch::Tensor given = bytes_of(1), whole = bytes_of(0);
         group->all_to_all(whole, given);

@@ -60,7 +60,7 @@ function Operator({ operator, level, busy, isBottleneck }: OperatorProps) {
           <span class="share-bar" aria-hidden="true">
             <span style={{ width: `${100 * busy}%` }} />
           </span>
-          {maybe(operator.busy_threads, (threads) => numberText(Number(threads.toFixed(2))))}
+          {maybe(operator.busy_threads, (threads) => numberText(Number(threads.toPrecision(2))))}
         </span>
       </td>
       <td class="number">{countText(figures.num_tasks_running)}</td>

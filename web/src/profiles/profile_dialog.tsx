@@ -10,7 +10,7 @@ import { ProblemNotice } from "../shell/notices.tsx";
 import { profileHash } from "../shell/route.ts";
 import { useNow } from "../shell/time.tsx";
 import { type ProfileKind, SECONDS, factsOf } from "./profile_kinds.ts";
-import { RankOptions } from "./rank_options.tsx";
+import { RankOptions, liveRanks } from "./rank_options.tsx";
 
 const ALL = -1;
 
@@ -60,7 +60,6 @@ export function ProfileDialog({ id, run, kind, rank: first = ALL, onClose }: Pro
   const [notKept, setNotKept] = useState("");
   const isOpen = useRef(true);
   useEffect(() => () => void (isOpen.current = false), []);
-  const ranks = run.workers.flatMap((worker) => (worker.stage === "gone" || worker.rank === null ? [] : [worker.rank]));
   const number = Number(count);
   const isRight = Number.isInteger(number) && number >= bounds.least && number <= bounds.most;
   const length = unit === "steps" ? { seconds: SECONDS.most, steps: number } : { seconds: number, steps: 0 };
@@ -91,7 +90,7 @@ export function ProfileDialog({ id, run, kind, rank: first = ALL, onClose }: Pro
           <label>
             Workers{" "}
             <select value={rank} onChange={(event) => setRank(Number(event.currentTarget.value))}>
-              <RankOptions ranks={ranks} all={ALL} />
+              <RankOptions ranks={liveRanks(run)} all={ALL} />
             </select>
           </label>
           <label>

@@ -1,9 +1,11 @@
-// What the threads of a live run's workers are doing: taken now, ranks that stand at the same place shown once.
+// Takes the stack trace of a live run's workers: asks of which ranks, and shows ranks that stand at the same place once.
+import { useState } from "preact/hooks";
 import { takeStacks } from "../api/api.ts";
 import { useResource } from "../api/resource.ts";
 import type { RunView, WorkerStacks } from "../api/views.ts";
 import { plural } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
+import { RankOptions, liveRanks } from "../profiles/rank_options.tsx";
 import { CopyButton } from "../shell/copy_button.tsx";
 import { Dialog } from "../shell/dialog.tsx";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
@@ -11,19 +13,48 @@ import { printable } from "../text/printable.ts";
 import { stacksText } from "./stack_groups.ts";
 import { StackList } from "./stack_list.tsx";
 
+const ALL = -1;
+
 export interface StacksDialogProps {
   id: string;
   run: RunView;
-  /** undefined: all ranks. */
+  /** Chosen at first; undefined: all ranks. */
   rank?: number;
   onClose: () => void;
 }
 
-export function StacksDialog({ id, run, rank, onClose }: StacksDialogProps) {
+function Question({ run, rank: first, onTake }: { run: RunView; rank: number; onTake: (rank: number) => void }) {
+  const [rank, setRank] = useState(first);
+  const take = (event: Event) => {
+    event.preventDefault();
+    onTake(rank);
+  };
+  return (
+    <form class="profile-form" onSubmit={take}>
+      <p class="quiet">
+        What each thread is doing at this moment. Threads are held for some milliseconds, one after the other; training
+        goes on.
+      </p>
+      <label>
+        Workers{" "}
+        <select value={rank} onChange={(event) => setRank(Number(event.currentTarget.value))}>
+          <RankOptions ranks={liveRanks(run)} all={ALL} />
+        </select>
+      </label>
+      <div class="dialog-actions">
+        <button type="submit" class="primary" autofocus>
+          Take it
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function Answer({ id, run, rank }: { id: string; run: RunView; rank: number }) {
   const { data, problem, isLoading, reload } = useResource<WorkerStacks[]>("stacks", () => takeStacks(id, rank));
   const pause = Math.max(0, ...(data ?? []).map((worker) => worker.stacks.longest_pause_s));
   return (
-    <Dialog title={`Stack trace of ${rank === undefined ? printable(run.name) : `rank ${rank}`}`} class="large" onClose={onClose}>
+    <>
       <div class="toolbar">
         <span class="quiet">
           {data
@@ -40,6 +71,24 @@ export function StacksDialog({ id, run, rank, onClose }: StacksDialogProps) {
       {!data && isLoading && <Loading />}
       {data?.length === 0 && <Empty title="No worker lives now" command={`paceline show ${run.name}`} />}
       {data && <StackList workers={data} />}
+    </>
+  );
+}
+
+export function StacksDialog({ id, run, rank: first = ALL, onClose }: StacksDialogProps) {
+  const [rank, setRank] = useState<number | undefined>();
+  const of = rank === undefined ? first : rank;
+  return (
+    <Dialog
+      title={`Stack trace of ${of === ALL ? printable(run.name) : `rank ${of}`}`}
+      class={rank === undefined ? "" : "large"}
+      onClose={onClose}
+    >
+      {rank === undefined ? (
+        <Question run={run} rank={first} onTake={setRank} />
+      ) : (
+        <Answer id={id} run={run} rank={rank} />
+      )}
     </Dialog>
   );
 }

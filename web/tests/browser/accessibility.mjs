@@ -57,13 +57,15 @@ for (const colorScheme of ["light", "dark"]) {
   });
   test(`axe finds nothing in dialogs and empty pages, ${colorScheme}`, async () => {
     await withRun("spirals-live", "", { colorScheme }, async (page) => {
-      for (const [button, ready] of [
-        ["Stack trace", "summary"],
+      for (const [button, ready, then] of [
+        ["Stack trace", "form"],
+        ["Stack trace", "summary", "Take it"],
         ["CPU flame graph", "form"],
         ["Stop…", "p"],
         ["Keys", "kbd"],
       ]) {
         await page.getByRole("button", { name: button }).click();
+        if (then) await page.getByRole("dialog").getByRole("button", { name: then }).click();
         await page.getByRole("dialog").locator(ready).first().waitFor();
         assert.deepEqual(await findings(page), [], button);
         await page.keyboard.press("Escape");

@@ -91,10 +91,14 @@ test("actions of a run that is over are disabled, with the reason", () =>
     assert.match(await stop.getAttribute("title"), /finished/);
   }));
 
-test("stacks of all ranks, merged", () =>
+test("stacks ask of which ranks, and come merged", () =>
   withRun("spirals-live", "", {}, async (page) => {
     await page.getByRole("button", { name: "Stack trace" }).click();
     const dialog = page.getByRole("dialog");
+    assert.equal(await dialog.getByLabel("Workers").inputValue(), "-1");
+    const request = page.waitForRequest((one) => one.url().endsWith("/actions"));
+    await page.keyboard.press("Enter");
+    assert.deepEqual((await request).postDataJSON(), { action: "stacks", rank: -1 });
     await dialog.getByText("Main threads").waitFor();
     assert.match(await dialog.locator("summary").first().innerText(), /rank/);
     assert.match(await dialog.innerText(), /ranks 0–1/); // their other threads stand at the same place

@@ -10,7 +10,9 @@ const KINDS = ["Stack trace", "CPU flame graph", "Off-CPU flame graph", "Memory 
 test("from the workers to one of them: charts, log, stack", () =>
   withRun("spirals-live", "?tab=workers", {}, async (page) => {
     await page.getByRole("button", { name: "Stack trace of rank 0" }).click();
-    await page.getByRole("dialog", { name: "Stack trace of rank 0" }).getByText("Main threads").waitFor();
+    const first = page.getByRole("dialog", { name: "Stack trace of rank 0" });
+    await first.getByRole("button", { name: "Take it" }).click();
+    await first.getByText("Main threads").waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("link", { name: "Worker of rank 1" }).click();
     await page.getByRole("heading", { name: "Rank 1" }).waitFor();
@@ -31,6 +33,7 @@ test("from the workers to one of them: charts, log, stack", () =>
 
     await page.getByRole("button", { name: "Stack trace" }).click();
     const dialog = page.getByRole("dialog", { name: "Stack trace of rank 1" });
+    await dialog.getByRole("button", { name: "Take it" }).click();
     await dialog.getByText("Main threads").waitFor();
     assert.doesNotMatch(await dialog.innerText(), /rank 0|ranks 0/);
     await page.keyboard.press("Escape");

@@ -124,7 +124,7 @@ TEST_F(ControlSocketTest, ADriverThatIsStoppedIsWaitedForOnce) {
 TEST_F(ControlSocketTest, WhatADriverHasToldHoldsWhileItMayStillAnswer) {
   Inbox inbox;
   const auto socket = open_control_socket(run_.path(), inbox, occupation_).ValueOrDie();
-  const auto watch = run::StatusWatch::start({});
+  const auto watch = run::StatusWatch::start({.own_answer = std::chrono::seconds(50)});
   auto first = std::async(std::launch::async, [&] { return watch->status(run_.path(), std::chrono::seconds(50)); });
   // Whether it has been asked.
   const auto was_asked = [&](const char* answer) {

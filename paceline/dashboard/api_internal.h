@@ -1,7 +1,10 @@
 // What the functions of Api share.
 #pragma once
 
+#include <arrow/result.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +27,28 @@ inline std::vector<std::string> parts_of(const std::string& list) {
     begin = end + 1;
   }
   return parts;
+}
+
+/// What stands in the body. Invalid for what is no JSON, and for members that are not known or of another type; those
+/// that lack have their defaults.
+template <class T>
+arrow::Result<T> body_of(const Request& request) {
+  const auto json = decode_json(request.body);
+  if (!json.ok() || !json->is_object()) return arrow::Status::Invalid("the body is no JSON object");
+  const Json known = T();
+  for (const auto& [name, value] : json->items()) {
+    if (!known.contains(name)) return arrow::Status::Invalid("the body has a member that is not known: ", name);
+    const bool is_whole = value.is_number_integer() &&
+                          (!value.is_number_unsigned() || value.template get<uint64_t>() <= uint64_t{INT64_MAX});
+    if (known.at(name).is_number_integer() && !is_whole) {
+      return arrow::Status::Invalid(name, " is ", value.dump(), "; wanted a whole number");
+    }
+  }
+  try {
+    return json->template get<T>();
+  } catch (const Json::exception& error) {
+    return arrow::Status::Invalid("the body has a member of another type: ", error.what());
+  }
 }
 
 }  // namespace paceline::dashboard

@@ -27,8 +27,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 // A driver that has told nothing for longer is in the user's code, is stopped, or is of a version that tells nothing.
 constexpr std::chrono::milliseconds kSilence{static_cast<int>(rpc::kLongestSilence * 1'500)};
-// Nor is it waited for longer, when it has been asked.
-constexpr std::chrono::milliseconds kOwnAnswerPatience{static_cast<int>(rpc::kOwnAnswer * 2'000)};
 constexpr std::chrono::milliseconds kShortest{1};
 constexpr int64_t kWish = 1, kQuestion = 2;  // numbers of what is asked of a driver
 
@@ -55,7 +53,8 @@ class Watching final : public StatusWatch {
     Watched& watched = watched_.at(run_folder);
     watched.wanted = SteadyClock::now();
     if (!watched.is_fresh()) ask(watched);
-    if (watched.may_still_answer()) return watched.status;
+    // What it told last counts while it may still answer.
+    if (watched.may_still_answer(options_.own_answer)) return watched.status;
     // Who has not answered for so long before will not be waited for again.
     const auto until = std::min(deadline, watched.asked + patience);
     changed_.wait_until(lock, until, [&] {
@@ -86,8 +85,9 @@ class Watching final : public StatusWatch {
     std::optional<SteadyClock::time_point> told;
 
     bool is_fresh() const { return told && SteadyClock::now() - *told < kSilence; }
-    // What it told last counts until then.
-    bool may_still_answer() const { return told && is_asked && SteadyClock::now() - asked < kOwnAnswerPatience; }
+    bool may_still_answer(std::chrono::milliseconds patience) const {
+      return told && is_asked && SteadyClock::now() - asked < patience;
+    }
   };
 
   // With the lock.

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "paceline/core/json.h"
+#include "paceline/rpc/watch_messages.h"
 
 namespace paceline::run {
 
@@ -25,6 +26,8 @@ class StatusWatch {
     OnChange on_change;
     /// How long a run is watched after the last question for it.
     std::chrono::milliseconds linger{3'000};
+    /// How long a driver that has told its status before may take to answer.
+    std::chrono::milliseconds own_answer{static_cast<int>(rpc::kOwnAnswer * 2'000)};
   };
   static std::unique_ptr<StatusWatch> start(Options options);
   virtual ~StatusWatch() = default;

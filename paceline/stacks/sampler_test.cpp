@@ -1,12 +1,14 @@
 #include "paceline/stacks/sampler.h"
 
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <functional>
 #include <latch>
@@ -30,8 +32,25 @@ paceline_spin_without_table:
   pop %rbx
   ret
   .size paceline_spin_without_table, . - paceline_spin_without_table
+  .type paceline_spin_below_a_word, @function
+paceline_spin_below_a_word:
+  sub $520, %rsp
+  mov %rdi, %rdx
+  mov $65, %rcx
+  xor %eax, %eax
+  mov %rsp, %rdi
+  rep stosq
+  mov %rsi, (%rsp)
+1:
+  dec %rdx
+  jnz 1b
+  add $520, %rsp
+  ret
+  .size paceline_spin_below_a_word, . - paceline_spin_below_a_word
 )");
 extern "C" void paceline_spin_without_table(uint64_t turns);
+// With the word, and zeros, where earlier calls may have left something.
+extern "C" void paceline_spin_below_a_word(uint64_t turns, void* word);
 
 namespace paceline::stacks {
 
@@ -55,9 +74,31 @@ namespace paceline::stacks {
   return depth == 0 ? spin_for_the_profile(seconds) : spin_deep(depth - 1, seconds) + static_cast<uint64_t>(space[0]);
 }
 
+using Generated = void (*)(uint64_t turns);
+[[gnu::noipa]] int call_generated(Generated spin, double seconds) {
+  int calls = 0;
+  for (; !has_used(seconds); ++calls) spin(1'000'000);
+  return calls;
+}
 [[gnu::noipa]] int call_what_has_no_table(double seconds) {
   int calls = 0;
   for (; !has_used(seconds); ++calls) paceline_spin_without_table(1'000'000);
+  return calls;
+}
+
+[[gnu::noipa]] void* place_behind_the_call() {
+  return __builtin_return_address(0);
+}
+[[gnu::noipa]] void* place_behind_an_earlier_call() {
+  void* (*const volatile call)() = place_behind_the_call;
+  void* volatile place = call();
+  return place;
+}
+[[gnu::noipa]] int call_above_a_word(double seconds) {
+  void (*const volatile spin)(uint64_t, void*) = paceline_spin_below_a_word;
+  void* const word = place_behind_an_earlier_call();
+  int calls = 0;
+  for (; !has_used(seconds); ++calls) spin(1'000'000, word);
   return calls;
 }
 
@@ -232,6 +273,9 @@ TEST(Sampler, ADeepStackIsCut) {
 }
 
 TEST(Sampler, TheCallerOfCodeWithoutTablesIsFound) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the sanitizer keeps signals back until this code has returned";
+#endif
   Spinner spinner([] { call_what_has_no_table(0.3); });
   auto sampler = Sampler::start({.length = kLong}).ValueOrDie();
   spinner.begin();
@@ -240,6 +284,44 @@ TEST(Sampler, TheCallerOfCodeWithoutTablesIsFound) {
   EXPECT_THAT(
       to_folded({named(reader_of(*sampler))}),
       HasSubstr("call_what_has_no_table(double) (sampler_test.cpp);paceline_spin_without_table (stacks_test) "));
+}
+
+TEST(Sampler, WhatAnEarlierCallHasLeftIsNotTakenForTheCaller) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the sanitizer keeps signals back until this code has returned";
+#endif
+  Spinner spinner([] { call_above_a_word(0.3); });
+  auto sampler = Sampler::start({.length = kLong}).ValueOrDie();
+  spinner.begin();
+  spinner.join();
+  sampler->stop();
+  EXPECT_THAT(to_folded({named(reader_of(*sampler))}),
+              HasSubstr("call_above_a_word(double) (sampler_test.cpp);paceline_spin_below_a_word (stacks_test) "));
+}
+
+// As oneDNN generates kernels, in memory that happens to lie between two mappings of one file.
+TEST(Sampler, GeneratedCodeIsNotTakenForAFileAroundIt) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the sanitizer keeps signals back until this code has returned";
+#endif
+  constexpr size_t kPage = 4096;
+  const Descriptor file(::memfd_create("data_of_the_test", 0));
+  ASSERT_EQ(::ftruncate(file.get(), kPage), 0);
+  auto* const pages = static_cast<std::byte*>(
+      ::mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  for (std::byte* const page : {pages, pages + 2 * kPage}) {
+    ASSERT_EQ(::mmap(page, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file.get(), 0), page);
+  }
+  constexpr unsigned char kCode[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3};  // 1: dec %rdi; jnz 1b; ret
+  std::memcpy(pages + kPage, kCode, sizeof kCode);
+  Spinner spinner([&] { call_generated(reinterpret_cast<Generated>(pages + kPage), 0.3); });
+  auto sampler = Sampler::start({.length = kLong}).ValueOrDie();
+  spinner.begin();
+  spinner.join();
+  sampler->stop();
+  EXPECT_THAT(to_folded({named(reader_of(*sampler))}),
+              HasSubstr("call_generated(void (*)(unsigned long), double) (sampler_test.cpp);? (generated code) "));
+  ::munmap(pages, 3 * kPage);
 }
 
 TEST(Sampler, EndsByItselfAndTheNextBegins) {

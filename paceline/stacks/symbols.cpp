@@ -88,10 +88,11 @@ class Naming {
  public:
   /// `from_copies`: what was not copied of a stack is not read from the process, where it has changed since.
   Naming(const Snapshot& snapshot, Symbols& symbols, bool from_copies)
-      : snapshot_(snapshot), symbols_(symbols), from_copies_(from_copies) {
+      : snapshot_(snapshot), mappings_(snapshot.maps), symbols_(symbols), from_copies_(from_copies) {
     dwfl_.reset(dwfl_begin(&kModuleCallbacks));
-    const std::unique_ptr<std::FILE, decltype(&std::fclose)> maps(
-        ::fmemopen(const_cast<char*>(snapshot.maps.data()), snapshot.maps.size(), "r"), &std::fclose);
+    std::string modules = without_data_files(snapshot.maps);
+    const std::unique_ptr<std::FILE, decltype(&std::fclose)> maps(::fmemopen(modules.data(), modules.size(), "r"),
+                                                                  &std::fclose);
     if (dwfl_ == nullptr || maps == nullptr) return;
     dwfl_report_begin(dwfl_.get());
     dwfl_linux_proc_maps_report(dwfl_.get(), maps.get());
@@ -188,7 +189,7 @@ class Naming {
     std::vector<uint64_t> before;
     // After a call through a bad pointer the counter is nowhere; the call has left the caller's address on the stack.
     Dwarf_Word return_address = 0;
-    const bool nowhere = !from_copies_ && !find_mapping(snapshot_.maps, thread.registers[kProgramCounter]);
+    const bool nowhere = !from_copies_ && !mappings_.find(thread.registers[kProgramCounter]);
     if (nowhere && read_memory(nullptr, thread.registers[kStackPointer], &return_address, this)) {
       before.push_back(thread.registers[kProgramCounter]);
       caller.registers[kProgramCounter] = return_address;
@@ -230,8 +231,9 @@ class Naming {
       thread.registers[kProgramCounter] = word - 1;
       thread.registers[kStackPointer] = at + sizeof word;
       Walk next = walk_from(thread);
-      const bool is_whole = next.result == 0 && !lacks_stack_;
-      if (!is_whole && next.addresses.size() < kConvincing) continue;
+      const bool has_ended = next.result == 0 && !lacks_stack_;
+      // A walk from a word that is none of the stack's ends at the first zero.
+      if (has_ended ? !begins_thread(next.addresses.back()) : next.addresses.size() < kConvincing) continue;
       next.lacks_stack = lacks_stack_;
       best = std::move(next);
       best_rank = rank;
@@ -246,18 +248,38 @@ class Naming {
   // Whether a table says how to unwind there.
   bool has_table(uint64_t address) {
     const auto [found, is_new] = has_table_.try_emplace(address, false);
-    if (!is_new) return found->second;
-    Dwfl_Module* module = dwfl_addrmodule(dwfl_.get(), address);
-    if (module == nullptr) return false;
+    if (is_new) found->second = table_at(address) != nullptr;
+    return found->second;
+  }
+
+  // Whether the table says that nobody has called what is there: _start, and where a thread begins.
+  bool begins_thread(uint64_t address) {
+    const Table table = table_at(address);
+    Dwarf_Addr first = 0, last = 0;
+    bool is_signal = false;
+    Dwarf_Op room[3], *rule = nullptr;
+    size_t rules = 0;
+    const int caller = table == nullptr ? -1 : dwarf_frame_info(table.get(), &first, &last, &is_signal);
+    if (caller < 0 || dwarf_frame_register(table.get(), caller, room, &rule, &rules) != 0) return false;
+    return rules == 0 && rule == room;  // as libdw says that it is undefined; null: that it is as it was
+  }
+
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  using Table = std::unique_ptr<Dwarf_Frame, Free>;
+
+  // null: nothing says how to unwind there.
+  Table table_at(uint64_t address) {
+    Dwfl_Module* module = module_at(address);
+    if (module == nullptr) return nullptr;
     for (const auto table_of : {dwfl_module_eh_cfi, dwfl_module_dwarf_cfi}) {
       Dwarf_Addr bias = 0;
       Dwarf_CFI* const table = table_of(module, &bias);
       Dwarf_Frame* frame = nullptr;
-      if (table == nullptr || dwarf_cfi_addrframe(table, address - bias, &frame) != 0) continue;
-      std::free(frame);
-      return found->second = true;
+      if (table != nullptr && dwarf_cfi_addrframe(table, address - bias, &frame) == 0) return Table(frame);
     }
-    return false;
+    return nullptr;
   }
 
   // Where a call may return to: behind a call, in a function with a table.
@@ -273,7 +295,7 @@ class Naming {
   }
 
   ReturnPlace look_for_call(uint64_t address) {
-    Dwfl_Module* module = dwfl_addrmodule(dwfl_.get(), address);
+    Dwfl_Module* module = module_at(address);
     if (module == nullptr) return {};
     Dwarf_Addr place = address;
     Dwarf_Addr bias = 0;
@@ -293,8 +315,15 @@ class Naming {
     return {Call::indirect, 0};
   }
 
+  // nullptr for what is in no program or library. libdwfl gives a module some of what is mapped behind it too.
+  Dwfl_Module* module_at(uint64_t address) const {
+    const Mapping* const mapping = mappings_.find(address);
+    const bool is_in_file = mapping != nullptr && mapping->is_code && !mapping->path.empty();
+    return is_in_file ? dwfl_addrmodule(dwfl_.get(), address) : nullptr;
+  }
+
   StackFrames frames_at(uint64_t address) {
-    Dwfl_Module* module = dwfl_addrmodule(dwfl_.get(), address);
+    Dwfl_Module* module = module_at(address);
     if (module == nullptr) return {from_copies_ ? nobodys_frame(address) : StackFrame{}};
     Dwarf_Addr start = 0;
     const char* path = dwfl_module_info(module, nullptr, &start, nullptr, nullptr, nullptr, nullptr, nullptr);
@@ -307,8 +336,10 @@ class Naming {
   StackFrame nobodys_frame(uint64_t address) {
     const auto [found, is_new] = nobodys_.try_emplace(address);
     if (is_new) {
-      const auto mapping = find_mapping(snapshot_.maps, address);
-      if (mapping) found->second.module = mapping->path.empty() ? "generated code" : file_name(mapping->path.c_str());
+      const Mapping* const mapping = mappings_.find(address);
+      if (mapping != nullptr && mapping->is_code) {
+        found->second.module = mapping->path.empty() ? "generated code" : file_name(mapping->path.c_str());
+      }
     }
     return found->second;
   }
@@ -329,7 +360,7 @@ class Naming {
 
   // Of the function that has this address; 0 where nobody knows.
   uint64_t function_start(uint64_t address) {
-    Dwfl_Module* module = dwfl_addrmodule(dwfl_.get(), address);
+    Dwfl_Module* module = module_at(address);
     return module == nullptr ? 0 : functions_of(module).start_of(address);
   }
 
@@ -372,6 +403,7 @@ class Naming {
   }
 
   const Snapshot& snapshot_;
+  const Mappings mappings_;
   Symbols& symbols_;
   const bool from_copies_;
   std::unique_ptr<Dwfl, End> dwfl_;

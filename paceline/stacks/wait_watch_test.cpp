@@ -17,6 +17,7 @@
 
 #include "paceline/core/posix/kernel_file.h"
 #include "paceline/stacks/held_thread_internal.h"
+#include "paceline/testing/in_fork.h"
 
 namespace paceline::stacks {
 
@@ -128,6 +129,7 @@ int64_t looks_of(const Profile& profile, const std::string& thread, const std::s
 }
 
 TEST(WaitWatch, AThreadThatWaitsIsShownForTheWholeTimeWithItsStack) {
+  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
   const WaitingChild child(
       [](Shared& shared) {
         std::thread waiting = named_thread(shared, "waits", wait_for_a_condition);
@@ -147,12 +149,14 @@ TEST(WaitWatch, AThreadThatWaitsIsShownForTheWholeTimeWithItsStack) {
 }
 
 TEST(WaitWatch, AThreadThatComputesHasNoMoreThanItsTimeWithoutAProcessor) {
+  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
   const WaitingChild child([](Shared& shared) { named_thread(shared, "computes", compute_all_the_time).join(); }, 1);
   const Profile profile = waits_of(child.pid(), 0.5);
   EXPECT_EQ(looks_of(profile, "computes", ""), looks_of(profile, "computes", kWantsProcessor)) << to_folded({profile});
 }
 
 TEST(WaitWatch, AWaitCountsForItsTime) {
+  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
   const WaitingChild child([](Shared& shared) { named_thread(shared, "both", wait_half_of_the_time).join(); }, 1);
   const Profile profile = waits_of(child.pid(), 2);
   const int64_t waited = looks_of(profile, "both", "wait_half_of_the_time()");
@@ -163,6 +167,7 @@ TEST(WaitWatch, AWaitCountsForItsTime) {
 
 // What was waited, wanted and run is all of the time, and no more.
 TEST(WaitWatch, TheTimesOfAThreadAddUp) {
+  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
   const WaitingChild child([](Shared& shared) { named_thread(shared, "both", wait_half_of_the_time).join(); }, 1);
   const Profile profile = waits_of(child.pid(), 2);
   const auto both = std::ranges::find(profile.threads, "both", &ThreadProfile::name);
@@ -207,6 +212,7 @@ TEST(WaitWatch, AStoppedProcessIsShownAndStaysStopped) {
 }
 
 TEST(WaitWatch, WaitsWithoutRoomCountForAnEarlierOneInTheSameCall) {
+  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
   const WaitingChild child([](Shared& shared) { named_thread(shared, "both", wait_half_of_the_time).join(); }, 1);
   const Profile profile = waits_of(child.pid(), 2, /*most_stacks=*/3);
   EXPECT_GE(looks_of(profile, "both", "wait_half_of_the_time()"), 4) << to_folded({profile});

@@ -28,7 +28,7 @@
 #include "paceline/stacks/capture.h"
 #include "paceline/stacks/sampler.h"
 #include "paceline/stacks/self_capture.h"
-#include "paceline/worker/checkpoint_wish.h"
+#include "paceline/worker/checkpoint_request.h"
 #include "paceline/worker/outbox.h"
 #include "paceline/worker/pending_requests.h"
 
@@ -107,7 +107,7 @@ class AgentLink {
     reports_taken_ = assignment->assign.first_report - 1;
     sent_.clear();
     bytes_ahead_ = 0;
-    checkpoint_wish_.begin();
+    checkpoint_request_.begin();
     return assignment;
   }
 
@@ -123,7 +123,7 @@ class AgentLink {
   }
 
   arrow::Status flush() { return outbox_.flush(); }
-  bool checkpoint_requested() { return checkpoint_wish_.next_call(); }
+  bool checkpoint_requested() { return checkpoint_request_.next_call(); }
 
   bool has_room_for(int64_t report) const {
     return report <= reports_taken_ + rpc::kReportsAhead && bytes_ahead_ < rpc::kReportBytesAhead;
@@ -243,11 +243,11 @@ class AgentLink {
       if (on_checkpoint_) on_checkpoint_(committed);
     } else if (envelope.type == rpc::AskForCheckpoint::kType) {
       ARROW_ASSIGN_OR_RAISE(const auto ask, rpc::unpack<rpc::AskForCheckpoint>(envelope));
-      const rpc::CheckpointPlace place{.number = ask.number, .calls = checkpoint_wish_.ask(ask.number)};
+      const rpc::CheckpointPlace place{.number = ask.number, .calls = checkpoint_request_.ask(ask.number)};
       outbox_.push(rpc::pack(place, envelope.identity));
     } else if (envelope.type == rpc::CheckpointDecided::kType) {
       ARROW_ASSIGN_OR_RAISE(const auto decided, rpc::unpack<rpc::CheckpointDecided>(envelope));
-      checkpoint_wish_.decide(decided.number, decided.call);
+      checkpoint_request_.decide(decided.number, decided.call);
     } else if (envelope.type == rpc::DataClient::kType) {
       const std::lock_guard lock(callback_mutex_);
       for (Descriptor& client : envelope.descriptors) {
@@ -344,7 +344,7 @@ class AgentLink {
       changed_.notify_all();
     }
     last_stop_ = stop;
-    checkpoint_wish_.stop();
+    checkpoint_request_.stop();
     if (on_stop_) on_stop_(stop);
     {
       const std::lock_guard lock(mutex_);
@@ -362,7 +362,7 @@ class AgentLink {
         " ends, because its channel to the agent is gone: " + why.message() + "\n");
     options_.on_lost_agent();
     requests_->close("the agent is gone");
-    checkpoint_wish_.stop();
+    checkpoint_request_.stop();
     const std::lock_guard lock(mutex_);
     lost_ = true;
     changed_.notify_all();
@@ -375,7 +375,7 @@ class AgentLink {
   rpc::Welcome welcome_;
   SealedMemory attachment_;
   std::optional<Progress> progress_;
-  CheckpointWish checkpoint_wish_;
+  CheckpointRequest checkpoint_request_;
   ControllerEpoch epoch_;                     // the control thread's
   std::unique_ptr<stacks::Sampler> sampler_;  // likewise
 

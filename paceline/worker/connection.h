@@ -88,7 +88,7 @@ class Connection {
   virtual void on_profile(std::function<arrow::Result<Descriptor>(const rpc::Sample&)> on_profile) = 0;
 
   /// One call of the train loop: whether somebody wants a checkpoint, which all ranks hear at the same of their calls
-  /// (checkpoint_wish.h). False when a Stop has come.
+  /// (checkpoint_request.h). False when a Stop has come.
   virtual bool checkpoint_requested() = 0;
 
   /// Runs on the control thread with a socket for each rank that wants data, from now on: for the data process.

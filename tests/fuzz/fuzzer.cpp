@@ -96,7 +96,7 @@ std::string read(const std::filesystem::path& path) {
 
 std::chrono::duration<double> budget() {
   const char* seconds = std::getenv("FUZZ_SECONDS");
-  return std::chrono::duration<double>(seconds == nullptr ? 0.2 : std::strtod(seconds, nullptr));
+  return std::chrono::duration<double>(seconds == nullptr ? FUZZ_SECONDS : std::strtod(seconds, nullptr));
 }
 
 // A file that has what was written last, whatever becomes of the process: no call is made for it.

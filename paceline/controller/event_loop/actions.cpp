@@ -144,7 +144,7 @@ void RunLoop::execute(const EndWorker& action) {
 void RunLoop::execute(const CloseGroup& action) {
   send_replies(table_.drop(action.attempt, action.generation));
   checkpoints_questions_.clear();  // with those who asked
-  if (checkpoint_wish_) decide_checkpoint(0, "the attempt has ended");
+  if (checkpoint_request_) decide_checkpoint(0, "the attempt has ended");
   taken_.clear();
   unanswered_bytes_.clear();
   if (!group_.workers.empty()) parts_.publisher.add(std::exchange(group_, {}));

@@ -117,7 +117,7 @@ std::optional<Time> RunLoop::next_deadline() const {
   if (is_watching()) consider(next_watch_);
   for (const auto& [id, process] : validations_) consider(process.deadline);
   for (const CheckpointsQuestion& question : checkpoints_questions_) consider(question.deadline);
-  if (checkpoint_wish_) consider(checkpoint_wish_->deadline);
+  if (checkpoint_request_) consider(checkpoint_request_->deadline);
   consider(next_news());
   consider(books_.next_deadline());
   return next;

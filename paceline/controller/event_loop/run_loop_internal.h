@@ -107,7 +107,7 @@ class RunLoop final : private Crew {
     Time last_told;
   };
   // A checkpoint that is wanted now, until it is decided when the ranks hear of it.
-  struct CheckpointWish {
+  struct CheckpointRequest {
     int64_t number = 0;
     std::vector<Client> clients;
     std::set<WorkerId> due;
@@ -199,7 +199,7 @@ class RunLoop final : private Crew {
   void tell_watchers(Time now, bool is_last = false);
   bool tell(Watcher& watcher, const Json& status, Time now);
 
-  // checkpoint_wish.cpp
+  // checkpoint_request.cpp
   void ask_for_checkpoint(const rpc::RunCheckpointRequest& wanted, Client client);
   void receive_checkpoint_place(const policy::Worker& worker, const rpc::CheckpointPlace& place);
   void lose_for_checkpoint(const policy::Worker& worker);
@@ -299,7 +299,7 @@ class RunLoop final : private Crew {
   std::map<WorkerId, ValidationProcess> validations_;
   std::map<WorkerId, std::string> data_processes_;  // what they failed of, "" while they have not
   std::vector<CheckpointsQuestion> checkpoints_questions_;
-  std::optional<CheckpointWish> checkpoint_wish_;
+  std::optional<CheckpointRequest> checkpoint_request_;
   std::vector<Watcher> watchers_;
   bool is_asking_for_watchers_ = false;
   std::map<int64_t, Question> questions_;

@@ -23,8 +23,8 @@ function knownNames(run: RunView): string[] {
     .sort(compareMetricNames);
 }
 
-/** A count that goes up when there are new reports, but not more often than can be read. */
-function useRefreshes(report: number): number {
+/** A count that goes up when there are new reports, but not more often than each `pauseMs`. */
+function useRefreshes(report: number, pauseMs: number): number {
   const [count, setCount] = useState(0);
   const [lastReport, setLastReport] = useState(report);
   useEffect(() => {
@@ -32,7 +32,7 @@ function useRefreshes(report: number): number {
     const timer = window.setTimeout(() => {
       setLastReport(report);
       setCount((before) => before + 1);
-    }, LEAST_PAUSE_MS);
+    }, pauseMs);
     return () => window.clearTimeout(timer);
   }, [lastReport, report !== lastReport]);
   return count;
@@ -56,7 +56,7 @@ export function MetricCharts({ id, run, parameters }: { id: string; run: RunView
     });
     return answer.series;
   });
-  const refreshes = useRefreshes(run.report);
+  const refreshes = useRefreshes(run.report, names.length === 0 ? 0 : LEAST_PAUSE_MS);
   const { reload } = series;
   useEffect(() => {
     if (refreshes > 0) reload();

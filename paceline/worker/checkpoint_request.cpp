@@ -1,22 +1,22 @@
-#include "paceline/worker/checkpoint_wish.h"
+#include "paceline/worker/checkpoint_request.h"
 
 namespace paceline::worker {
 
-void CheckpointWish::begin() {
+void CheckpointRequest::begin() {
   const std::lock_guard lock(mutex_);
   calls_ = 0;
   is_open_ = false;
   wanted_at_.clear();
 }
 
-int64_t CheckpointWish::ask(int64_t number) {
+int64_t CheckpointRequest::ask(int64_t number) {
   const std::lock_guard lock(mutex_);
   number_ = number;
   is_open_ = calls_ >= 0;
   return calls_;
 }
 
-void CheckpointWish::decide(int64_t number, int64_t call) {
+void CheckpointRequest::decide(int64_t number, int64_t call) {
   {
     const std::lock_guard lock(mutex_);
     if (number != number_) return;
@@ -26,13 +26,13 @@ void CheckpointWish::decide(int64_t number, int64_t call) {
   changed_.notify_all();
 }
 
-bool CheckpointWish::next_call() {
+bool CheckpointRequest::next_call() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !is_open_ || is_stopped_; });
   return wanted_at_.erase(++calls_) > 0;
 }
 
-void CheckpointWish::stop() {
+void CheckpointRequest::stop() {
   {
     const std::lock_guard lock(mutex_);
     is_stopped_ = true;

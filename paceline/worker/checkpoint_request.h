@@ -1,4 +1,5 @@
-// CheckpointWish: how the train loops of all ranks hear, at the same of their calls, that somebody wants a checkpoint.
+// CheckpointRequest: how the train loops of all ranks hear, at the same of their calls, that somebody wants a
+// checkpoint.
 //
 // Ranks are at different places when somebody asks. Each says how many calls it has made and makes its next one wait;
 // the controller takes a call that nobody has made yet, and tells all. That costs a loop a message there and back, only
@@ -12,7 +13,7 @@
 
 namespace paceline::worker {
 
-class CheckpointWish {
+class CheckpointRequest {
  public:
   /// Somebody asks, for the time of that number: gives how many calls there were, -1 where no loop has begun, and the
   /// next waits for decide().

@@ -320,10 +320,10 @@ void AgentThread::tell_profiles(const rpc::Envelope& envelope) {
   auto wanted = rpc::unpack<rpc::ProfileRequest>(envelope).ValueOr(rpc::ProfileRequest{});
   const std::vector<WorkerId> workers = wanted.workers;
   if (leaving_ || !guardian_problem_.empty()) return answer_profiles(request, workers, {});
-  std::set<WorkerId> to_ask;
+  std::set<WorkerId> to_ask, programs;
   for (const WorkerId worker : workers) {
     const auto process = processes_.find(worker);
-    if (process != processes_.end() && process->second->hosts_program() == 0) to_ask.insert(worker);
+    if (process != processes_.end()) (process->second->hosts_program() == 0 ? to_ask : programs).insert(worker);
   }
   const auto question = std::make_shared<ProfileQuestion>(
       loop_, std::move(wanted),
@@ -337,7 +337,7 @@ void AgentThread::tell_profiles(const rpc::Envelope& envelope) {
           .send_to_guardian = [this](rpc::Envelope message) { send_to_guardian(std::move(message)); }},
       [this, request, workers](ProfileQuestion::Found found) { answer_profiles(request, workers, std::move(found)); });
   profile_questions_[request] = question;
-  question->start(to_ask);
+  question->start(to_ask, programs);
 }
 
 void AgentThread::take_sampling(WorkerId worker, rpc::Envelope sampling) {

@@ -25,13 +25,20 @@ constexpr std::chrono::seconds kOwnPatience{60};
 // Of all workers of the node: what is more is left out.
 constexpr size_t kMostTimelineBytes = size_t{256} << 20;
 
+constexpr const char* kNobodyInside =
+    "a program under `paceline run` does not profile itself, as a TorchTrainer's workers do; it has stack traces, CPU "
+    "profiles of its Python, and off-CPU profiles";
+
 }  // namespace
 
 ProfileQuestion::ProfileQuestion(boost::asio::io_context& loop, rpc::ProfileRequest wanted, Host host, Done done)
     : loop_(loop), wanted_(std::move(wanted)), host_(std::move(host)), done_(std::move(done)), deadline_(loop) {}
 
-void ProfileQuestion::start(const std::set<WorkerId>& to_ask) {
+void ProfileQuestion::start(const std::set<WorkerId>& to_ask, const std::set<WorkerId>& programs) {
   if (wanted_.kind == rpc::kOffCpuProfile) return take_profiles();  // from outside, whatever the workers do
+  if (!rpc::is_named_by_agent(wanted_.kind)) {
+    for (const WorkerId worker : programs) problems_[worker] = kNobodyInside;
+  }
   due_ = to_ask;
   for (const WorkerId worker : to_ask) {
     host_.send_to_worker(

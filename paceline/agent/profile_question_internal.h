@@ -34,8 +34,9 @@ class ProfileQuestion : public std::enable_shared_from_this<ProfileQuestion> {
 
   ProfileQuestion(boost::asio::io_context& loop, rpc::ProfileRequest wanted, Host host, Done done);
 
-  /// `to_ask`: those of the workers that can sample themselves. Of the others the processes below them are looked at.
-  void start(const std::set<WorkerId>& to_ask);
+  /// `to_ask`: those of the workers that can profile themselves; `programs`: those that run a program of the user's
+  /// (`paceline run`), of which the processes below them are looked at.
+  void start(const std::set<WorkerId>& to_ask, const std::set<WorkerId>& programs);
   /// A worker's Sampling.
   void take(WorkerId worker, rpc::Envelope& sampling);
   /// The worker has ended.

@@ -245,6 +245,12 @@ TEST_F(LiveRunTest, ItsTimeIsProfiledWhileItTrains) {
   const Outcome after = run_program("profile " + folder_.path());
   EXPECT_EQ(after.exit_code, kFailed);
   EXPECT_THAT(after.output, HasSubstr("no worker lives"));
+  // Before anything is sampled.
+  std::filesystem::create_directory(folder_ / "folder.json");
+  EXPECT_THAT(run_program("profile -o " + (folder_ / "folder.json") + " " + folder_.path()).output,
+              HasSubstr("folder.json: it is a folder"));
+  EXPECT_THAT(run_program("profile -o " + (folder_ / "none/a.json") + " " + folder_.path()).output,
+              HasSubstr("a.json: there is no folder "));
 }
 
 // More than there is room for in one message to the guardian, which gets memory from each.

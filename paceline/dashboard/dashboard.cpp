@@ -71,7 +71,8 @@ class RunningDashboard final : public Dashboard {
     sessions_->name_cookie(server_->port());
     log_.info("listens at " + options_.address + ":" + std::to_string(server_->port()));
     if (options_.is_announced) {
-      ARROW_ASSIGN_OR_RAISE(announced_, track::DashboardAddress::announce(state_, base(), options_.storage_paths));
+      ARROW_ASSIGN_OR_RAISE(auto address, track::DashboardAddress::announce(state_, base(), options_.storage_paths));
+      announced_.emplace(std::move(address));
     }
     server_->start([this](const Request& request) { return router_->answer(request); });
     return arrow::Status::OK();

@@ -412,7 +412,8 @@ arrow::Result<std::unique_ptr<HttpServer>> HttpServer::listen(const std::string&
   ARROW_ASSIGN_OR_RAISE(const auto parsed, parse_address(address));
   auto server = std::make_unique<Server>(tcp::endpoint(parsed, port), feed, limits);
   if (const auto failed = server->open()) {
-    return arrow::Status::IOError("cannot listen at ", address, " port ", port, ": ", failed.message());
+    return arrow::Status::IOError("cannot listen at ", address, port == 0 ? "" : " port " + std::to_string(port), ": ",
+                                  failed.message());
   }
   return server;
 }

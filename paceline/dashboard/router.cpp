@@ -11,6 +11,10 @@
 namespace paceline::dashboard {
 namespace {
 
+constexpr const char* kWithToken =
+    "the token is in the file metrics_token of the state directory; send it as `Authorization: Bearer TOKEN`, in "
+    "Prometheus `authorization: {credentials_file: …}`";
+
 bool is_of_interface(const std::vector<std::string>& path) {
   if (path.empty()) return false;
   return path[0] == "api" || (path.size() == 1 && (path[0] == "metrics" || path[0] == "healthz"));
@@ -88,6 +92,10 @@ std::optional<Response> Router::refuse_without(Needs needs, const Request& reque
     if (has_token(request, token_)) return std::nullopt;
     if (const auto wait = sessions_.wait_of(Secret::metrics_token, request.peer)) return wait_before_next(*wait);
     sessions_.note_wrong(Secret::metrics_token, request.peer);
+    return problem(401, "this is not the token for /metrics", kWithToken);
+  }
+  if (needs == Needs::session_or_token) {
+    return problem(401, "the request has neither the token for /metrics nor a session", kWithToken);
   }
   return problem(401, "the request has no cookie of a session",
                  "open the address with a code that `paceline dashboard` has printed; a code works once");

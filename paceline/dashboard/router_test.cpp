@@ -177,7 +177,9 @@ TEST_F(RouterTest, WhoIsWrongTooOftenWaitsAndWhoIsRightNever) {
   EXPECT_EQ(open(sessions_->code()).status, 200) << "another user of the machine keeps nobody out";
   peer_ = "10.0.0.2";
   for (int i = 0; i < TryLimit::kTries; ++i) {
-    EXPECT_EQ(ask("GET", "/metrics", {{"authorization", "Bearer 1"}}).status, 401);
+    const Response wrong = ask("GET", "/metrics", {{"authorization", "Bearer 1"}});
+    EXPECT_EQ(wrong.status, 401);
+    EXPECT_THAT(problem_in(wrong)["hint"], HasSubstr("the file metrics_token"));
   }
   EXPECT_EQ(ask("GET", "/metrics", {{"authorization", "Bearer 1"}}).status, 429);
   EXPECT_EQ(ask("GET", "/metrics", {{"authorization", std::string("Bearer ") + kToken}}).status, 200);

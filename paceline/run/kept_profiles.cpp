@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <ctime>
 #include <filesystem>
 #include <optional>
@@ -117,7 +118,10 @@ std::string profile_name(Time asked) {
 double time_of_profile(const std::string& name) {
   std::tm time{};
   const char* const rest = ::strptime(name.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
-  return rest == nullptr ? 0 : static_cast<double>(::timegm(&time));
+  if (rest == nullptr) return 0;
+  int milliseconds = 0;
+  if (*rest == '.') std::from_chars(rest + 1, name.c_str() + name.size(), milliseconds);
+  return static_cast<double>(::timegm(&time)) + milliseconds / 1e3;
 }
 
 KeptProfile described(KeptProfile profile, const stacks::Profiles& taken) {

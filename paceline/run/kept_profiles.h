@@ -37,7 +37,7 @@ PACELINE_RECORD(KeptProfile, PACELINE_KEPT_PROFILE_FIELDS);
 
 /// "2026-11-21T08:05:09.123Z"
 std::string profile_name(Time asked);
-/// When it was asked for, in whole seconds since the Unix epoch; 0 for another name.
+/// When it was asked for, to the millisecond, in seconds since the Unix epoch; 0 for another name.
 double time_of_profile(const std::string& name);
 
 /// Adds what the samples tell of it: seconds, ranks, numbers of samples, problems. Pure.

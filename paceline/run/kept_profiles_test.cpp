@@ -42,8 +42,9 @@ class KeptProfiles : public ::testing::Test {
   }
 
   const stacks::Profiles taken_{of_rank(0, 3), of_rank(1, 4)};
-  const KeptProfile kept_ =
-      described({.name = profile_name(asked()), .time = to_seconds(asked()), .who = "somebody", .seconds = 5}, taken_);
+  const KeptProfile kept_ = described(
+      {.name = profile_name(asked()), .time = time_of_profile(profile_name(asked())), .who = "somebody", .seconds = 5},
+      taken_);
   testing::TemporaryFolder folder_;
 };
 
@@ -90,7 +91,6 @@ TEST_F(KeptProfiles, WithoutANoteAreWhatTheSamplesTell) {
     if (is_damaged) testing::write_file(file(kept_.name, "profile.json"), R"({"seconds":"long")");
     KeptProfile wanted = kept_;
     wanted.who = "";
-    wanted.time = 1'790'000'000;  // of the name, in seconds
     EXPECT_THAT(list_kept_profiles(folder_.path()).ValueOrDie(), ElementsAre(wanted));
     EXPECT_EQ(read_kept_profile(folder_.path(), kept_.name).ValueOrDie().profile, wanted);
   }

@@ -283,6 +283,8 @@ Json to_speedscope(const Profiles& profiles, const std::string& name) {
     return found->second;
   };
   Json all = Json::array();
+  size_t heaviest = 0;
+  double most = 0;
   for (const Profile& profile : profiles) {
     const double weight = profile.rate > 0 ? 1 / profile.rate : 1;
     for (const ThreadProfile& thread : profile.threads) {
@@ -295,6 +297,10 @@ Json to_speedscope(const Profiles& profiles, const std::string& name) {
         samples.push_back(std::move(sample));
         weights.push_back(static_cast<double>(stack.count) * weight);
         end += static_cast<double>(stack.count) * weight;
+      }
+      if (end > most) {
+        most = end;
+        heaviest = all.size();
       }
       all.push_back({{"type", "sampled"},
                      {"name", owner_of(profile) + ", " + label_of(thread) + " (" + thread.language + ")"},
@@ -310,7 +316,7 @@ Json to_speedscope(const Profiles& profiles, const std::string& name) {
   return {{"$schema", "https://www.speedscope.app/file-format-schema.json"},
           {"name", name},
           {"exporter", "paceline"},
-          {"activeProfileIndex", 0},
+          {"activeProfileIndex", heaviest},
           {"shared", {{"frames", std::move(frames)}}},
           {"profiles", std::move(all)}};
 }

@@ -72,6 +72,10 @@ TEST(Profile, ForSpeedscope) {
   EXPECT_EQ(encode_json(one["samples"]), "[[0,1],[0,1],[0,1,1]]");
   EXPECT_EQ(encode_json(one["weights"]), "[0.03,0.05,0.01]");
   EXPECT_NEAR(one["endValue"].get<double>(), 0.09, 1e-9);
+  EXPECT_EQ(json["activeProfileIndex"], 0);
+  Profile little{.rank = 2, .rate = 100};
+  ProfileBuilder(little).add({.tid = 3, .name = "sampler"}, {{.function = "sample"}}, 1);
+  EXPECT_EQ(to_speedscope({little, example(0)}, "mnist")["activeProfileIndex"], 1) << "with the thread that has most";
 }
 
 TEST(Profile, RanksAreMergedByThreadsNames) {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/run_id.h"
 
@@ -18,12 +20,34 @@ TEST(DashboardAddress, IsFoundForAsLongAsItsDashboardLives) {
   EXPECT_EQ(find(), std::nullopt);
   {
     const auto first = DashboardAddress::announce(folder.path(), "http://127.0.0.1:8265/").ValueOrDie();
-    const auto second = DashboardAddress::announce(folder.path(), "http://127.0.0.1:4000/").ValueOrDie();
     EXPECT_THAT(find(), Optional(std::string("http://127.0.0.1:8265/")));
   }
   EXPECT_EQ(find(), std::nullopt);
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "dashboards"));
   const auto third = DashboardAddress::announce(folder.path(), "http://[::1]:1/").ValueOrDie();
   EXPECT_THAT(find(), Optional(std::string("http://[::1]:1/")));
+}
+
+TEST(DashboardAddress, OfSeveralThatShowTheRunTheFirstThatLivesIsFound) {
+  const testing::TemporaryFolder folder;
+  const auto find = [&folder] { return DashboardAddress::find(folder.path(), "/runs/mnist"); };
+  const auto announce = [&folder](const char* url, const std::vector<std::string>& paths = {}) {
+    return DashboardAddress::announce(folder.path(), url, paths).ValueOrDie();
+  };
+  const auto narrow = announce("http://127.0.0.1:1/", {"/elsewhere"});
+  std::optional first = announce("http://127.0.0.1:2/");
+  const auto second = announce("http://127.0.0.1:3/");
+  EXPECT_THAT(find(), Optional(std::string("http://127.0.0.1:2/")));
+  first.reset();
+  EXPECT_THAT(find(), Optional(std::string("http://127.0.0.1:3/")));
+}
+
+TEST(DashboardAddress, WhatAKilledOneHasLeftIsNotFoundAndGoes) {
+  const testing::TemporaryFolder folder;
+  testing::write_file(folder / "dashboards/00000000000000000001_7", "http://127.0.0.1:9/");
+  EXPECT_EQ(DashboardAddress::find(folder.path(), "/runs/mnist"), std::nullopt);
+  const auto next = DashboardAddress::announce(folder.path(), "http://127.0.0.1:2/").ValueOrDie();
+  EXPECT_FALSE(std::filesystem::exists(folder / "dashboards/00000000000000000001_7"));
 }
 
 TEST(DashboardAddress, IsFoundForRunsThatItShows) {

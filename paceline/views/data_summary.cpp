@@ -63,26 +63,32 @@ std::string state_of(const OperatorSummary& one, const Rates& rates, bool is_liv
   return rates.is_recent && is_held_up ? "blocked" : "idle";
 }
 
-// How long the ranks waited, of the time in which they read: all of them, and the one that waited most.
-void add_waiting(const Rates& rates, DatasetSummary& dataset) {
+// How long the ranks waited, of the time in which they read: all of them, and the one that waited most. The share of
+// all of that time.
+double add_waiting(const Rates& rates, DatasetSummary& dataset) {
   double waited = 0, open = 0;
   for (const RankFigures& rank : dataset.ranks) {
     waited += rank.waited_s;
     open += rank.open_s;
     if (rank.open_s > 0) dataset.most_waited_share = std::max(dataset.most_waited_share, rank.waited_s / rank.open_s);
   }
-  if (open > 0) dataset.waited_share = waited / open;
+  const double of_all = open > 0 ? waited / open : 0;
+  dataset.waited_share = of_all;
   const MaybeNumber waiting = rates.recent(dataset.name + "/waiting_ranks");
   if (waiting && !dataset.ranks.empty()) {
     dataset.waited_share = std::min(1.0, *waiting / static_cast<double>(dataset.ranks.size()));
   }
+  return of_all;
 }
 
 // The operator whose threads work most is the one that more threads, or a quicker function, would help: operators of a
 // dataset have no queues between them, a thread takes a block through all of them.
-void add_verdict(const Rates& rates, DatasetSummary& dataset) {
-  const std::string when = rates.is_recent ? "wait " : "waited ";
-  const std::string waited = "ranks " + when + percent(dataset.waited_share) + " of the time for it";
+void add_verdict(const Rates& rates, double waited_of_all, DatasetSummary& dataset) {
+  const bool is_now = rates.is_recent;
+  const std::string of_all = percent(waited_of_all) + " of the time";
+  const std::string waited =
+      is_now ? "ranks waited " + percent(dataset.waited_share) + " of the last 10 s for it, " + of_all + " so far"
+             : "ranks waited " + of_all + " for it";
   if (dataset.ranks.empty()) {
     dataset.verdict = "nobody has read it yet";
     return;
@@ -92,8 +98,9 @@ void add_verdict(const Rates& rates, DatasetSummary& dataset) {
     dataset.verdict = "no rank has said yet how long it waits";
     return;
   }
-  if (std::max(dataset.waited_share, rates.is_recent ? 0 : dataset.most_waited_share) < kMuchWaiting) {
-    dataset.verdict = "data is not the limit: " + waited;
+  if (std::max(dataset.waited_share, is_now ? 0 : dataset.most_waited_share) < kMuchWaiting) {
+    const bool was_before = is_now && waited_of_all >= kMuchWaiting;
+    dataset.verdict = std::string("data is not the limit") + (was_before ? " now: " : ": ") + waited;
     return;
   }
   const auto work = [&](const OperatorSummary& one) {
@@ -139,8 +146,7 @@ DatasetSummary summary_of(const run::ProcessFigures& process, const DatasetFigur
     dataset.operators.push_back(std::move(one));
   }
   dataset.state = !is_live ? "ended" : is_running ? "running" : "idle";
-  add_waiting(rates, dataset);
-  add_verdict(rates, dataset);
+  add_verdict(rates, add_waiting(rates, dataset), dataset);
   return dataset;
 }
 

@@ -34,8 +34,8 @@ PACELINE_RECORD(OperatorSummary, PACELINE_OPERATOR_SUMMARY_FIELDS);
   FIELD(std::vector<OperatorSummary>, operators, {}) /* first to last: each takes what the one before gives */       \
   FIELD(ReadAheadFigures, read_ahead, {})            /* the queue behind the last of them */                         \
   FIELD(std::vector<RankFigures>, ranks, {})                                                                         \
-  FIELD(double, waited_share, 0.0)      /* of the time in which ranks read: they waited */                           \
-  FIELD(double, most_waited_share, 0.0) /* likewise, the rank that waited most */                                    \
+  FIELD(double, waited_share, 0.0)      /* of the time in which ranks read, of a live run of the last 10 s */        \
+  FIELD(double, most_waited_share, 0.0) /* of all of that time, the rank that waited most */                         \
   FIELD(std::string, bottleneck, "")    /* name of an operator; "": data is not the limit */                         \
   FIELD(std::string, verdict, "")       /* a sentence on what bounds it */
 PACELINE_RECORD(DatasetSummary, PACELINE_DATASET_SUMMARY_FIELDS);

@@ -55,11 +55,23 @@ TEST_F(DataSummary, OfALiveRunIsOfTheLastSeconds) {
   EXPECT_NEAR(live.waited_share, 0.3, 1e-6);
   EXPECT_EQ(live.bottleneck, "Map(decode)");
   EXPECT_THAT(live.verdict, HasSubstr("bottleneck: Map(decode), which takes 75 % of its operators' time"));
-  EXPECT_THAT(live.verdict, HasSubstr("ranks wait 30 % of the time"));
+  EXPECT_THAT(live.verdict, HasSubstr("ranks waited 30 % of the last 10 s for it, 30 % of the time so far"));
   EXPECT_NEAR(live.operators[1].rows_per_s.value(), 100, 1e-6);
   EXPECT_NEAR(live.operators[1].busy_threads.value(), 1.5, 1e-6);
   EXPECT_EQ(live.operators[1].state, "running");
   EXPECT_EQ(summary(true, 1200).state, "idle") << "nothing was sampled any more";
+}
+
+TEST_F(DataSummary, WhatWasSlowBeforeIsNotSaidToBeNoLimitAtAll) {
+  read(3, 1100, 60, 0.3);
+  track::SampleFiles samples(folder_ / run_layout::data_samples({3}), "data", "3");
+  for (int second = 1101; second <= 1115; ++second) {
+    samples.add({.time = static_cast<double>(second), .values = {{"train/waiting_ranks", 0}}});
+  }
+  const DatasetSummary live = summary(true, 1115.5);
+  EXPECT_EQ(live.bottleneck, "");
+  EXPECT_EQ(live.verdict,
+            "data is not the limit now: ranks waited 0.0 % of the last 10 s for it, 30 % of the time so far");
 }
 
 TEST_F(DataSummary, OfARunThatIsOverIsOfAllItsTime) {

@@ -101,7 +101,7 @@ arrow::Result<run::RunProfile> ask_run_for_profile(const track::RunRow& run, con
                                                    const std::stop_token& given_up) {
   if (track::is_over(run)) {
     return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives; profiles that were ",
-                                  "taken are in its folder ", run_layout::kProfiles);
+                                  "taken before are on its page and in its folder ", run_layout::kProfiles);
   }
   ARROW_ASSIGN_OR_RAISE(run::RunProfile taken, run::request_profile(run.path, wanted, given_up));
   if (!taken.profiles.empty()) return taken;

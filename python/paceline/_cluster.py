@@ -24,7 +24,8 @@ class Context(Mapping[str, Any]):
     Attributes:
         address_info: Facts about this machine: ``address``, ``node_ip_address``, ``node_id``. The others that Ray has are
             None. On a Ray cluster they are Ray's. The context itself is a mapping of them too.
-        dashboard_url: Ray's; empty on one machine: there is none, ``paceline list`` shows runs.
+        dashboard_url: Ray's; empty on one machine: ``paceline dashboard`` or ``RunConfig(dashboard=True)`` serves one
+            and prints its address.
         python_version: Version of the interpreter.
         ray_version: Version of Paceline; ``paceline_version`` is another name for it.
     """

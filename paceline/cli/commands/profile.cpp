@@ -95,12 +95,22 @@ void check_output(const ProfileSettings& settings) {
                                              " for this kind of profile, got " + settings.output);
 }
 
+// Before anything is sampled for it.
+arrow::Status check_place_of(const std::string& output) {
+  const std::filesystem::path parent = std::filesystem::path(output).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  const auto refused = [&](const auto&... why) {
+    return arrow::Status::Invalid("cannot write ", output, ": ", why...);
+  };
+  if (!std::filesystem::is_directory(folder)) return refused("there is no folder ", folder);
+  if (std::filesystem::is_directory(output)) return refused("it is a folder");
+  if (::access(folder.c_str(), W_OK) != 0) return refused("nothing can be written into the folder ", folder);
+  return arrow::Status::OK();
+}
+
 arrow::Status profile(const ProfileSettings& settings) {
   const bool is_timeline = rpc::find_profile_kind(settings.kind)->is_timeline;
-  const std::filesystem::path folder = std::filesystem::path(settings.output).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
-    return arrow::Status::Invalid("cannot write ", settings.output, ": there is no folder ", folder.string());
-  }
+  if (!settings.output.empty()) ARROW_RETURN_NOT_OK(check_place_of(settings.output));
   ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(settings.run));
   ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
   const track::RunRow& run = record.run;
@@ -119,19 +129,20 @@ arrow::Status profile(const ProfileSettings& settings) {
                                                     .steps = settings.steps},
                                                    interruption.token()));
   const bool has_any = std::ranges::any_of(taken.profiles, &is_sampled);
-  if (!settings.output.empty() && has_any) {
-    ARROW_RETURN_NOT_OK(is_timeline ? write_timeline(settings, taken)
-                                    : write_profile(taken.profiles, run.name, settings.output));
+  const bool is_wanted = !settings.output.empty() && has_any;
+  arrow::Status written;
+  if (is_wanted) {
+    written = is_timeline ? write_timeline(settings, taken) : write_profile(taken.profiles, run.name, settings.output);
   }
   if (settings.as_json) {
     print(encode_json(summary_json(taken.profiles, taken.folder)) + "\n");
   } else {
     print(settings.kind == rpc::kOffCpuProfile ? waits_summary_of(taken.profiles) : summary_of(taken.profiles));
-    if (!settings.output.empty() && has_any) print("written to " + settings.output + "\n");
+    if (is_wanted && written.ok()) print("written to " + settings.output + "\n");
     if (!taken.folder.empty()) print("kept in " + taken.folder + "\n");
     if (!taken.problem.empty()) print(taken.problem + "\n");
   }
-  if (has_any) return arrow::Status::OK();
+  if (has_any) return written;
   return arrow::Status::IOError("no worker was sampled: ", first_problem(taken.profiles));
 }
 

@@ -69,7 +69,9 @@ std::string thread_table(const Profile& profile) {
     }
     ++shown;
     const stacks::ThreadTime time = stacks::time_of(profile, thread);
-    table.add({"  " + thread.name, seconds_text(time.waited_s), seconds_text(time.wanted_processor_s),
+    const std::string place = std::to_string(thread.tid) + (thread.tid == profile.pid ? ", main" : "");
+    table.add({"  " + thread.name + " (" + place + ")", seconds_text(time.waited_s),
+               seconds_text(time.wanted_processor_s),
                seconds_text(time.seen_s - time.waited_s - time.wanted_processor_s)});
   }
   std::string text = shown > 0 ? table.text(output_columns()) : "";

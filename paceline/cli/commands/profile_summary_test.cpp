@@ -56,8 +56,8 @@ TEST(ProfileSummary, TellsWhatEachThreadDidWhileItDidNotWait) {
   builder.add({.tid = 44, .name = "pool"}, {{.function = "idle"}}, 100);
   EXPECT_EQ(waits_summary_of({profile}),
             "rank 0, process 43, 2.0 s at 50 Hz: 150 samples of C++\n"
-            "  THREAD  WAITS   WANTS PROCESSOR  RUNS\n"
-            "  train   0.80 s  0.20 s           1.00 s\n"
+            "  THREAD            WAITS   WANTS PROCESSOR  RUNS\n"
+            "  train (43, main)  0.80 s  0.20 s           1.00 s\n"
             "  1 thread waited all the time\n"
             "\n"
             "most own waiting in C++, of 50 samples\n"

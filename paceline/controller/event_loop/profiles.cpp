@@ -31,11 +31,11 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
   books_.log().info(who + article + wanted.kind + " profile " + whose + ", " +
                     (wanted.steps > 0 ? std::to_string(wanted.steps) + " steps within " : "") +
                     std::to_string(std::lround(seconds)) + " s");
-  const Time now = parts_.clock.now();
   run::KeptProfile& profile = question.answers.profile;
-  profile = {.name = run::profile_name(now),
+  const std::string first_name = run::profile_name(parts_.clock.now());
+  profile = {.name = first_name,
              .kind = wanted.kind,
-             .time = to_seconds(now),
+             .time = run::time_of_profile(first_name),
              .who = who,
              .rank = wanted.rank,
              .seconds = seconds};
@@ -43,8 +43,7 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
     return std::ranges::any_of(profile_questions_,
                                [&](const auto& one) { return one.second.answers.profile.name == name; });
   };
-  const std::string name = profile.name;
-  for (int next = 2; is_taken(profile.name); ++next) profile.name = name + "_" + std::to_string(next);
+  for (int next = 2; is_taken(profile.name); ++next) profile.name = first_name + "_" + std::to_string(next);
   note_places(question.answers);
   const int64_t number = ++last_question_;
   for (auto& [agent, workers] : workers_of_agent) {

@@ -1,6 +1,6 @@
 // One dataset: what bounds it, its operators in the order in which blocks go through them, and how long ranks waited.
 import type { DatasetSummary, OperatorSummary } from "../api/views.ts";
-import { bytesText, countText, numberText, percentText, plural } from "../format/number.ts";
+import { byteRateText, bytesText, countText, numberText, percentText, plural } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import type { Tone } from "../runs/run_state.ts";
 import { Icon, type IconName } from "../shell/icons.tsx";
@@ -54,7 +54,7 @@ function Operator({ operator, level, busy, isBottleneck }: OperatorProps) {
         {stuck}
       </td>
       <td class="number">{maybe(operator.rows_per_s, (rows) => `${numberText(Math.round(rows))}/s`)}</td>
-      <td class="number">{maybe(operator.bytes_per_s, (bytes) => `${bytesText(bytes)}/s`)}</td>
+      <td class="number">{maybe(operator.bytes_per_s, byteRateText)}</td>
       <td>
         <span class="share" title="Of the time that all operators of this dataset have worked">
           <span class="share-bar" aria-hidden="true">

@@ -49,6 +49,11 @@ export function bytesText(bytes: number): string {
   return `${Number(bytes.toFixed(digits))} ${UNITS[unit]}`;
 }
 
+/** Short enough for an axis. */
+export function byteRateText(bytesPerSecond: number): string {
+  return bytesPerSecond < 1024 ? `${Math.round(bytesPerSecond)} B/s` : `${bytesText(bytesPerSecond)}/s`;
+}
+
 /** Numbers in a row as ranges: "0–3, 5". */
 export function rangesText(numbers: number[]): string {
   const sorted = [...new Set(numbers)].sort((a, b) => a - b);

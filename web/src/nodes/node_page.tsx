@@ -2,14 +2,14 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { fetchNodes, fetchSamples } from "../api/api.ts";
 import type { NodeSummary } from "../api/views.ts";
-import { bytesText, countText, numberText, percentText } from "../format/number.ts";
+import { byteRateText, bytesText, countText, numberText, percentText } from "../format/number.ts";
 import { Crumbs } from "../shell/crumbs.tsx";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { type Parameters, logsHash, runHash, workerHash } from "../shell/route.ts";
 import { Ago, useNow } from "../shell/time.tsx";
 import { printable } from "../text/printable.ts";
 import { ChartGrid, SpanTools } from "./chart_grid.tsx";
-import { NodeState, maybe, perSecond } from "./node_table.tsx";
+import { NodeState, maybe } from "./node_table.tsx";
 import { useRefreshed } from "./refresh.ts";
 import { nodeCharts, partOf, processLabel } from "./sample_charts.ts";
 
@@ -23,8 +23,8 @@ function Facts({ node }: { node: NodeSummary }) {
     ["CPU", `${maybe(now.cpu_ratio, percentText)} of ${maybe(now.cores, countText)} cores`],
     ["Load", maybe(now.load_1m, numberText)],
     ["Memory", of(now.memory_used_bytes, now.memory_total_bytes)],
-    ["Network in, out", `${maybe(now.network_received_bytes_per_s, perSecond)}, ${maybe(now.network_sent_bytes_per_s, perSecond)}`],
-    ["Disks in, out", `${maybe(now.disk_read_bytes_per_s, perSecond)}, ${maybe(now.disk_written_bytes_per_s, perSecond)}`],
+    ["Network in, out", `${maybe(now.network_received_bytes_per_s, byteRateText)}, ${maybe(now.network_sent_bytes_per_s, byteRateText)}`],
+    ["Disks in, out", `${maybe(now.disk_read_bytes_per_s, byteRateText)}, ${maybe(now.disk_written_bytes_per_s, byteRateText)}`],
     ["Disk space free", of(now.disk_free_bytes, now.disk_size_bytes)],
   ];
   if (now.group_memory_limit_bytes !== null) {
@@ -129,8 +129,8 @@ function Processes({ id, node }: { id: string; node: NodeSummary }) {
                 <td class="number">{maybe(process.gpu_memory_bytes, bytesText)}</td>
                 <td class="number">{maybe(process.threads, countText)}</td>
                 <td class="number">{maybe(process.descriptors, countText)}</td>
-                <td class="number">{maybe(process.read_bytes_per_s, perSecond)}</td>
-                <td class="number">{maybe(process.written_bytes_per_s, perSecond)}</td>
+                <td class="number">{maybe(process.read_bytes_per_s, byteRateText)}</td>
+                <td class="number">{maybe(process.written_bytes_per_s, byteRateText)}</td>
                 <td>
                   {log && (
                     <a href={logsHash(id, log + process.worker)} aria-label={`Log of ${printable(label)}`}>

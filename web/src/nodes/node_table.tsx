@@ -1,7 +1,7 @@
 // Nodes, a row each, with what they do now: of one run, or of all of them.
 import { type ComponentChildren, Fragment } from "preact";
 import type { NodeSample, NodeSummary } from "../api/views.ts";
-import { bytesText, countText, numberText, percentText, rangesText } from "../format/number.ts";
+import { byteRateText, bytesText, countText, numberText, percentText, rangesText } from "../format/number.ts";
 import { nodeHash, runHash } from "../shell/route.ts";
 import { printable } from "../text/printable.ts";
 import { Icon } from "../shell/icons.tsx";
@@ -10,7 +10,6 @@ import type { Machine, NodeOfRun } from "./machines.ts";
 export const maybe = (value: number | null | undefined, text: (value: number) => string) =>
   value === null || value === undefined ? "–" : text(value);
 
-export const perSecond = (value: number) => `${bytesText(value)}/s`;
 
 /** A share as a bar with its number. */
 function Share({ part, whole, text }: { part: number | null; whole: number | null; text: string }) {
@@ -89,8 +88,8 @@ function MachineCells({ sample: now }: { sample: NodeSample }) {
       <td>
         <Share part={diskUsed} whole={now.disk_size_bytes} text={`${maybe(now.disk_free_bytes, bytesText)} free`} />
       </td>
-      <td class="number">{maybe(now.network_received_bytes_per_s, perSecond)}</td>
-      <td class="number">{maybe(now.network_sent_bytes_per_s, perSecond)}</td>
+      <td class="number">{maybe(now.network_received_bytes_per_s, byteRateText)}</td>
+      <td class="number">{maybe(now.network_sent_bytes_per_s, byteRateText)}</td>
     </>
   );
 }

@@ -2,7 +2,7 @@
 import type { NodeSummary, SamplesJson } from "../api/views.ts";
 import type { Unit } from "../chart/chart.tsx";
 import type { Points } from "../chart/series.ts";
-import { bytesText, numberText, percentText } from "../format/number.ts";
+import { byteRateText, bytesText, numberText, percentText } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 
 export interface ChartLine {
@@ -21,15 +21,11 @@ export interface SampleChart {
 /** Between ticks of bytes: 1, 2, 4, … 512 of a unit. */
 const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
-/** Short enough for an axis. */
-function rateText(value: number): string {
-  return value < 1024 ? `${Math.round(value)} B/s` : `${bytesText(value)}/s`;
-}
-
 export const RATIO: Unit = { text: percentText, atLeast: 1 };
 export const BYTES: Unit = { text: bytesText, atLeast: 1024, steps: BYTE_STEPS };
-export const BYTES_PER_SECOND: Unit = { text: rateText, atLeast: 1024, steps: BYTE_STEPS };
+export const BYTES_PER_SECOND: Unit = { text: byteRateText, atLeast: 1024, steps: BYTE_STEPS };
 export const COUNT: Unit = { text: numberText, atLeast: 1 };
+const CORES: Unit = { text: (value) => numberText(Number(value.toPrecision(2))), atLeast: 1 };
 const SECONDS: Unit = { text: durationText, atLeast: 1e-6 };
 const WATTS: Unit = { text: (value) => `${numberText(Math.round(value))} W`, atLeast: 100 };
 const CELSIUS: Unit = { text: (value) => `${numberText(value)} °C`, atLeast: 50 };
@@ -97,7 +93,7 @@ export function nodeCharts(samples: SamplesJson, ranks: NodeSummary["ranks"]): S
   });
   const charts = [
     own("CPU", RATIO, ["cpu_ratio", "busy"]),
-    own("Load", COUNT, ["load_1m", "of the last minute"], ["cores", "cores"]),
+    own("Load", CORES, ["load_1m", "of the last minute"], ["cores", "cores"]),
     own(
       "Memory",
       BYTES,
@@ -114,7 +110,7 @@ export function nodeCharts(samples: SamplesJson, ranks: NodeSummary["ranks"]): S
     own("Network", BYTES_PER_SECOND, ["network_received_bytes_per_s", "received"], ["network_sent_bytes_per_s", "sent"]),
     own("Disks", BYTES_PER_SECOND, ["disk_read_bytes_per_s", "read"], ["disk_written_bytes_per_s", "written"]),
     own("Disk space", BYTES, ["disk_free_bytes", "free"], ["disk_size_bytes", "all"]),
-    { title: "Cores used by processes", unit: COUNT, lines: processLines(samples, "cpu_cores", ranks) },
+    { title: "Cores used by processes", unit: CORES, lines: processLines(samples, "cpu_cores", ranks) },
     { title: "Step time of ranks", unit: SECONDS, lines: processLines(samples, "step_s", ranks) },
     { title: "Memory of processes", unit: BYTES, lines: processLines(samples, "rss_bytes", ranks) },
     { title: "GPU memory of processes", unit: BYTES, lines: processLines(samples, "gpu_memory_bytes", ranks) },
@@ -142,7 +138,7 @@ export function workerCharts(samples: SamplesJson, worker: number): SampleChart[
   });
   const charts = [
     own("Step time", SECONDS, ["step_s", "step, without waiting in collectives"]),
-    own("Cores used", COUNT, ["cpu_cores", "cores"]),
+    own("Cores used", CORES, ["cpu_cores", "cores"]),
     own("Memory", BYTES, ["rss_bytes", "resident"]),
     own("GPU memory", BYTES, ["gpu_memory_bytes", "on all GPUs"]),
     own("Disks", BYTES_PER_SECOND, ["read_bytes_per_s", "read"], ["written_bytes_per_s", "written"]),

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { takeProfile } from "../api/api.ts";
 import { type Problem, problemOfFailure } from "../api/problem.ts";
 import type { RunView } from "../api/views.ts";
-import { plural } from "../format/number.ts";
+import { countText, plural } from "../format/number.ts";
 import { Dialog } from "../shell/dialog.tsx";
 import { go } from "../shell/navigation.ts";
 import { ProblemNotice } from "../shell/notices.tsx";
@@ -111,6 +111,11 @@ export function ProfileDialog({ id, run, kind, rank: first = ALL, onClose }: Pro
                 <option value="seconds">seconds</option>
               </select>
             </label>
+          )}
+          {!isRight && (
+            <p class="notice warn" role="status">
+              Wanted a whole number from {countText(bounds.least)} to {countText(bounds.most)}.
+            </p>
           )}
           {problem && <ProblemNotice problem={problem} />}
           {problem && UNANSWERED.has(problem.status) && (

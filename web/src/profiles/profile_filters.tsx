@@ -95,8 +95,8 @@ interface ThanSelectProps {
 }
 
 export function ThanSelect({ profiles, graph, view }: ThanSelectProps) {
-  const own = graph.profile.name;
-  const others = profiles.filter(({ name }) => name !== own);
+  const { name: own, kind: ownKind } = graph.profile;
+  const others = profiles.filter(({ name, kind }) => name !== own && kind === ownKind);
   const ranks = ranksOf(graph);
   const canCompareRanks = ranks.length > 1;
   const choose = (than: string) => {

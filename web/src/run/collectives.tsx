@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { fetchCollectives } from "../api/api.ts";
 import { useResource } from "../api/resource.ts";
 import type { CollectiveOfRank, CollectivesOfKind, RunView } from "../api/views.ts";
-import { bytesText, countText, percentText } from "../format/number.ts";
+import { byteRateText, bytesText, countText, percentText } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { runHash } from "../shell/route.ts";
@@ -80,7 +80,7 @@ function Row({ kind }: { kind: CollectivesOfKind }) {
       <td class="number">{hasBytes ? bytesText(kind.bytes) : "–"}</td>
       <td class="number">{durationText(kind.median_s)}</td>
       <td class="number">{durationText(kind.p99_s)}</td>
-      <td class="number">{hasBytes ? `${bytesText(kind.bytes_per_s)}/s` : "–"}</td>
+      <td class="number">{hasBytes ? byteRateText(kind.bytes_per_s) : "–"}</td>
       <td class="number">{percentText(kind.share)}</td>
     </tr>
   );

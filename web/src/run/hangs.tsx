@@ -35,12 +35,13 @@ function WaitItem({ wait }: { wait: Wait }) {
   );
 }
 
-function Ranks({ hang }: { hang: Hang }) {
+function Ranks({ hang, waits }: { hang: Hang; waits: Wait[] }) {
   // Those who keep the others waiting first: with a thousand ranks they would not be seen otherwise.
   const suspects = new Set(hang.suspects);
   const ranks = [...hang.ranks].sort(
     (a, b) => Number(suspects.has(b.rank)) - Number(suspects.has(a.rank)) || a.rank - b.rank,
   );
+  const isWaitedFor = (rank: number) => waits.some(({ waiting }) => waiting.some((other) => other !== rank));
   return (
     <div class="scrolls ranks-that-stood" tabIndex={0} role="group" aria-label="How each rank stood">
       <table>
@@ -59,7 +60,7 @@ function Ranks({ hang }: { hang: Hang }) {
               <td class="number">{rank}</td>
               <td>
                 {printable(standing)}
-                {suspects.has(rank) && <span class="tag">the others wait for it</span>}
+                {suspects.has(rank) && isWaitedFor(rank) && <span class="tag">the others wait for it</span>}
               </td>
               <td class="number">{progress.step}</td>
               <td class="number">{durationText(progress.idle_s)}</td>
@@ -92,7 +93,7 @@ function Evidence({ id, name }: { id: string; name: string }) {
         </>
       )}
       <h2>How each rank stood</h2>
-      <Ranks hang={hang} />
+      <Ranks hang={hang} waits={waits} />
       <h2>Stack traces</h2>
       {workers.length > 0 && <StackList workers={workers} />}
       {workers.length === 0 && stacks && <pre class="frames">{printable(stacks)}</pre>}

@@ -39,6 +39,34 @@ export function stackGroups(workers: WorkerStacks[]): StackGroup[] {
   );
 }
 
+export interface PythonGroup {
+  ranks: number[];
+  text: string;
+}
+
+/** What py-spy says of threads, without what tells one process from another, or one moment. */
+function placesIn(python: string): string {
+  return python
+    .split("\n")
+    .filter((line) => !/^(Process \d|Python v\d)/.test(line))
+    .map((line) => line.replace(/^Thread [^:]*: /, "Thread "))
+    .join("\n")
+    .trim();
+}
+
+/** The same of Python's stacks. */
+export function pythonGroups(workers: WorkerStacks[]): PythonGroup[] {
+  const groups = new Map<string, PythonGroup>();
+  for (const { rank, stacks } of workers) {
+    const text = placesIn(stacks.python);
+    if (text === "") continue;
+    const group = groups.get(text);
+    if (group) group.ranks.push(rank);
+    else groups.set(text, { ranks: [rank], text });
+  }
+  return [...groups.values()].sort((a, b) => a.ranks.length - b.ranks.length);
+}
+
 export function frameText(frame: StackFrame): string {
   const name = frame.function || `in ${frame.module || "unknown code"}`;
   if (!frame.file) return frame.function && frame.module ? `${name} (${frame.module})` : name;
@@ -46,12 +74,13 @@ export function frameText(frame: StackFrame): string {
 }
 
 export function stacksText(workers: WorkerStacks[]): string {
-  return stackGroups(workers)
+  const python = pythonGroups(workers).map(({ ranks, text }) => `ranks ${ranks.join(", ")} in Python\n${text}`);
+  const native = stackGroups(workers)
     .map(({ thread, ranks, frames, problem }) => {
       const lines = frames.map((frame) => `    ${frameText(frame)}`);
       return [`thread "${thread}" of ranks ${ranks.join(", ")}`, ...lines, ...(problem ? [`    ${problem}`] : [])].join(
         "\n",
       );
-    })
-    .join("\n\n");
+    });
+  return [...python, ...native].join("\n\n");
 }

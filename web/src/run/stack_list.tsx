@@ -2,7 +2,9 @@
 import type { WorkerStacks } from "../api/views.ts";
 import { rangesText } from "../format/number.ts";
 import { printable } from "../text/printable.ts";
-import { type StackGroup, frameText, stackGroups } from "./stack_groups.ts";
+import { type StackGroup, frameText, pythonGroups, stackGroups } from "./stack_groups.ts";
+
+const OPEN_AT_FIRST = 4;
 
 function ranksText(ranks: number[]): string {
   const given = ranks.filter((rank) => rank >= 0);
@@ -31,19 +33,19 @@ function Group({ group, isOpen }: { group: StackGroup; isOpen: boolean }) {
 }
 
 function PythonStacks({ workers }: { workers: WorkerStacks[] }) {
-  const withPython = workers.filter((worker) => worker.stacks.python !== "");
+  const groups = pythonGroups(workers);
   const problem = workers.find((worker) => worker.stacks.python_problem !== "")?.stacks.python_problem;
   return (
     <>
-      {withPython.map((worker) => (
-        <details key={worker.worker} class="stack" open>
+      {groups.map(({ ranks, text }, index) => (
+        <details key={text} class="stack" open={index < OPEN_AT_FIRST}>
           <summary>
-            <strong>{ranksText([worker.rank])}</strong> in Python
+            <strong>{ranksText(ranks)}</strong> in Python
           </summary>
-          <pre class="frames">{printable(worker.stacks.python)}</pre>
+          <pre class="frames">{printable(text)}</pre>
         </details>
       ))}
-      {withPython.length === 0 && problem && <p class="quiet">No Python frames: {printable(problem)}</p>}
+      {groups.length === 0 && problem && <p class="quiet">No Python frames: {printable(problem)}</p>}
     </>
   );
 }
@@ -57,7 +59,7 @@ export function StackList({ workers }: { workers: WorkerStacks[] }) {
       <PythonStacks workers={workers} />
       {mains.length > 0 && <h3>Main threads</h3>}
       {mains.map((group, index) => (
-        <Group key={index} group={group} isOpen={index < 4} />
+        <Group key={index} group={group} isOpen={index < OPEN_AT_FIRST} />
       ))}
       {others.length > 0 && <h3>Other threads</h3>}
       {others.map((group, index) => (

@@ -35,8 +35,10 @@ export function StopDialog({ id, run, onClose, onStopped }: StopDialogProps) {
         <strong>
           <bdi>{printable(run.name)}</bdi>
         </strong>{" "}
-        is asked to stop, as Ctrl-C does. Its checkpoints stay: started again with the same name it continues
-        {kept ? ` from the checkpoint of report ${kept.report}` : " from the beginning, since it has none yet"}.
+        is asked to stop, as Ctrl-C does.{" "}
+        {kept
+          ? `Its checkpoints stay: started again with the same name it continues from that of report ${kept.report}.`
+          : "It has no checkpoint yet: started again with the same name it begins anew."}
       </p>
       <p class="quiet">The third time that it is asked, its workers are killed.</p>
       {problem && <ProblemNotice problem={problem} />}

@@ -14,7 +14,7 @@ test("the datasets of all runs, what bounds them, and the way to the run", () =>
     assert.ok(sections.includes("spirals-wide"));
     const live = of("spirals-live");
     await live.getByText(/^↳ Map\(scaled\)/).waitFor();
-    await live.getByText(/ranks wait [\d.]+ % of the time for it$/).waitFor();
+    await live.getByText(/ranks waited [\d.]+ % of the last 10 s for it, [\d.]+ % of the time so far$/).waitFor();
     assert.match(await of("spirals-wide").innerText(), /ended[\s\S]*ranks waited [\d.]+ % of the time for it/);
 
     await page.keyboard.press("/");

@@ -5,7 +5,7 @@ import type { RunEvent, RunView, WorkerStacks } from "../../src/api/views.ts";
 import { splitError } from "../../src/run/error_parts.ts";
 import { detailsText } from "../../src/run/event_details.ts";
 import { driverOf, whyNotLive } from "../../src/run/run_driver.ts";
-import { frameText, stackGroups } from "../../src/run/stack_groups.ts";
+import { frameText, pythonGroups, stackGroups } from "../../src/run/stack_groups.ts";
 import { timelineOf } from "../../src/run/timeline.ts";
 import { codeIn } from "../../src/shell/session_page.tsx";
 
@@ -53,6 +53,21 @@ test("ranks that stand at the same place are one group, the odd one first", () =
     mains.map((group) => group.ranks),
     [[8], [0, 1, 2, 3, 4, 5, 6, 7]],
   );
+});
+
+test("so are ranks that stand at the same place in Python, whatever their processes", () => {
+  const [one] = recorded<WorkerStacks[]>("live_stacks.json");
+  assert.ok(one);
+  const at = (rank: number, line: number) => {
+    const text = `Process ${100 + rank}: paceline worker ${rank}\nPython v3.11.7 (/usr/bin/python3.11)\n\n`;
+    const state = rank === 0 ? "idle" : "active+gil";
+    const python = `${text}Thread ${100 + rank} (${state}): "MainThread"\n    train_loop (train.py:${line})\n`;
+    return { ...one, rank, stacks: { ...one.stacks, python } };
+  };
+  assert.deepEqual(pythonGroups([at(0, 34), at(1, 34), at(2, 35), { ...one, rank: 3 }]), [
+    { ranks: [2], text: 'Thread "MainThread"\n    train_loop (train.py:35)' },
+    { ranks: [0, 1], text: 'Thread "MainThread"\n    train_loop (train.py:34)' },
+  ]);
 });
 
 test("frames without a name or a file", () => {

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <ranges>
 #include <set>
@@ -16,7 +19,6 @@
 namespace paceline::comm {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using StorePointer = c10::intrusive_ptr<c10d::Store>;
 using Bytes = std::vector<uint8_t>;
 
@@ -28,8 +30,8 @@ constexpr int kFirstPart = 50, kPartOfWhatIsLeft = 4;
 // By which a wait of a store may be too short.
 constexpr std::chrono::milliseconds kEarly{20};
 
-// How long who gives up waits for what rank 0 says to that, at most.
-constexpr std::chrono::milliseconds kAnswer{1'000};
+// How long who gives up waits for what rank 0 says to that, at most: others give up at the same time.
+constexpr std::chrono::milliseconds kAnswer{1'000}, kAnswerForEachRank{1};
 
 std::string random_name() {
   std::random_device device;
@@ -49,21 +51,21 @@ std::string text_at(c10d::Store& store, const std::string& key) {
 // answer. A store's own errors are thrown; each kind of store has its own for a wait that was too long, and some do not
 // wake who waits for what compareSet() has made.
 template <class Look>
-bool wait_for(c10d::Store& store, const std::string& key, Clock::time_point deadline, const Look& look) {
-  const auto first = std::min<Clock::duration>(kMostOfTheFirst, (deadline - Clock::now()) / kFirstPart);
-  for (auto most = first;; most = std::min<Clock::duration>(2 * most, kMostOfAll)) {
-    const auto of_what_is_left = std::max(first, (deadline - Clock::now()) / kPartOfWhatIsLeft);
-    const auto until = std::min(deadline, Clock::now() + std::min(most, of_what_is_left));
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+bool wait_for(c10d::Store& store, const Clock& clock, const std::string& key, Duration deadline, const Look& look) {
+  const Duration first = std::min<Duration>(kMostOfTheFirst, (deadline - clock.monotonic()) / kFirstPart);
+  for (Duration most = first;; most = std::min<Duration>(2 * most, kMostOfAll)) {
+    const Duration of_what_is_left = std::max(first, (deadline - clock.monotonic()) / kPartOfWhatIsLeft);
+    const Duration until = std::min(deadline, clock.monotonic() + std::min(most, of_what_is_left));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock.monotonic());
     try {
       store.wait({key}, std::max(left, std::chrono::milliseconds(1)));
       return true;
     } catch (const std::exception&) {
       if (store.check({key})) return true;
-      if (Clock::now() + kEarly < until) throw;
+      if (clock.monotonic() + kEarly < until) throw;
     }
     if (look()) return true;
-    if (Clock::now() >= deadline) return false;
+    if (clock.monotonic() >= deadline) return false;
   }
 }
 
@@ -72,7 +74,8 @@ bool wait_for(c10d::Store& store, const std::string& key, Clock::time_point dead
 // takes a new one.
 class Lines {
  public:
-  Lines(StorePointer store, std::string name) : store_(std::move(store)), name_(std::move(name)) {}
+  Lines(StorePointer store, const Clock& clock, std::string name)
+      : store_(std::move(store)), clock_(clock), name_(std::move(name)) {}
 
   /// The text is one that nobody else writes.
   void write(const std::string& text) const { write(text, take_number()); }
@@ -85,13 +88,16 @@ class Lines {
   }
 
   int64_t take_number() const { return store_->add(last_, 1); }
+  /// Of the number that has been taken nothing will be written.
+  void leave(int64_t number) const { store_->set(key_of(number), bytes_of(kLeft)); }
   /// The last number that was taken; 0: none.
   int64_t last() const { return store_->add(last_, 0); }
   /// Or a later one is, so that this one will be, or is left.
   bool is_there(int64_t number) const { return store_->check({key_of(number)}) || last() > number; }
-  /// False at the deadline.
-  bool wait(int64_t number, Clock::time_point deadline) const {
-    return wait_for(*store_, key_of(number), deadline, [&] {
+  /// False at the deadline. `look` is called now and then meanwhile.
+  bool wait(int64_t number, Duration deadline, const std::function<void()>& look = [] {}) const {
+    return wait_for(*store_, clock_, key_of(number), deadline, [&] {
+      look();
       return last() > number && !store_->compareSet(key_of(number), {}, bytes_of(kLeft)).empty();
     });
   }
@@ -107,33 +113,43 @@ class Lines {
   std::string key_of(int64_t number) const { return name_ + "/" + std::to_string(number); }
 
   const StorePointer store_;
+  const Clock& clock_;
   const std::string name_;
   const std::string last_ = name_ + "/last";
 };
 
 // What all ranks tell rank 0 in lines of one list:
-//   "comes RANK NAME NUMBER"  a process is there for a rank; that of several with the greatest number came last
-//   "has RANK NAME ROUND"     it has heard of the keys "ROUND" last
-//   "goes RANK NAME"          it gives up; rank 0 answers with the key "left/NAME"
+//   "comes RANK NAME NUMBER"      a process is there for a rank; that of several with the greatest number came last
+//   "has RANK NAME NUMBER ROUND"  it has heard of the keys "ROUND" last
+//   "goes RANK NAME NUMBER"       it gives up; rank 0 answers with the key "left/NAME/ORDER"
 // A ROUND is "ORDER_NAME" of a process for rank 0, in the order in which those came. Rank 0 tells each process its
 // round in lines of that one's own, or that another has come for its rank. The key "made/ORDER" is written once: that
 // all are there, for want of whom rank 0 gives up, or that another process has come for rank 0.
 class Talk {
  public:
-  Talk(const StorePointer& given, int64_t rank, int64_t world_size, std::chrono::milliseconds timeout)
+  Talk(const StorePointer& given, int64_t rank, int64_t world_size, std::chrono::milliseconds timeout,
+       const Clock& clock)
       : store_(c10::make_intrusive<c10d::PrefixStore>("paceline_made/" + std::to_string(world_size), given)),
         rank_(rank),
         world_size_(world_size),
         timeout_(std::min<std::chrono::milliseconds>(timeout, std::chrono::years(10))),
-        lines_(store_, "line") {}
+        clock_(clock),
+        lines_(store_, clock, "line") {}
 
  protected:
-  Lines lines_to(const std::string& name) const { return {store_, "to/" + name}; }
+  Lines lines_to(const std::string& name) const { return {store_, clock_, "to/" + name}; }
   static constexpr const char* kReplaced = "replaced";
   static constexpr const char* kAll = "all";
-  static int64_t order_of(const std::string& round) { return round.empty() ? 0 : std::stoll(round); }
+  /// 0 of what is no round.
+  static int64_t order_of(const std::string& round) {
+    std::istringstream words(round);
+    int64_t order = 0;
+    return words >> order ? order : 0;
+  }
   static std::string made(int64_t order) { return "made/" + std::to_string(order); }
-  static std::string left(const std::string& name) { return "left/" + name; }
+  static std::string left(const std::string& name, int64_t order) {
+    return "left/" + name + "/" + std::to_string(order);
+  }
 
   [[noreturn]] void fail(const std::vector<int64_t>& ranks) const {
     give_up(for_want_of(ranks) + ": no word within " + std::to_string(timeout_.count()) + " ms");
@@ -148,7 +164,8 @@ class Talk {
   const StorePointer store_;
   const int64_t rank_, world_size_;
   const std::chrono::milliseconds timeout_;
-  const Clock::time_point begin_ = Clock::now();
+  const Clock& clock_;
+  const Duration begin_ = clock_.monotonic();
   const Lines lines_;
   const std::string name_ = random_name();  // of this process
 };
@@ -160,21 +177,22 @@ class RankZero : Talk {
   // Reads on until those that have come last for each rank all have the keys, and nobody has come since.
   std::string agree() {
     // A little before the others, which name those for want of whom it gives up.
-    const auto deadline = begin_ + timeout_ - std::min<std::chrono::milliseconds>(timeout_ / 10, kMostAhead);
+    const Duration deadline = begin_ + timeout_ - std::min<std::chrono::milliseconds>(timeout_ / 10, kMostAhead);
+    const auto is_late = [&] { return clock_.monotonic() >= deadline; };
     int64_t next = take_over();
-    // What was left: those that wait still are told afterwards.
-    for (const int64_t last = lines_.last(); next <= last && lines_.wait(next, deadline); ++next)
+    // What was left: those that wait still are told afterwards. Where the last is a hole, no other line comes before.
+    for (const int64_t last = lines_.last(); next < last && !is_late() && wait_for_line(next, deadline); ++next)
       read(lines_.read(next));
     answers_ = true;
     keep(next);
-    for (const auto& [rank, process] : last_) {
-      if (Clock::now() < deadline) answer(process.name);
+    for (auto& [rank, process] : last_) {
+      if (!is_late()) answer(process);
     }
     for (; !all_have() || lines_.is_there(next); ++next) {
-      const bool is_late = !all_have() && Clock::now() >= deadline;  // a slow store
-      if (is_late || !lines_.wait(next, deadline)) {
-        settle(missing(), next);
-        fail(missing_ranks());
+      if ((!all_have() && is_late()) || !wait_for_line(next, deadline)) {  // late already: a slow store
+        const std::set<int64_t>& missing = missing_ranks();
+        settle(text_of(missing), next);
+        fail({missing.begin(), missing.end()});
       }
       read(lines_.read(next));
     }
@@ -184,27 +202,67 @@ class RankZero : Talk {
 
  private:
   static constexpr std::chrono::milliseconds kMostAhead{5'000};
-  static constexpr size_t kMostNamed = 64;  // in "left/NAME": with all, the store would hold their square
-  // "NEXT ORDER" and "RANK NAME NUMBER" of each process: what the one of that order knows, when it has read the lines
-  // before NEXT; all before it have settled.
+  static constexpr size_t kMostNamed = 64;  // in "left/NAME/ORDER": with all, the store would hold their square
+  // "NEXT ORDER" and "RANK NAME NUMBER" of the last process of each rank: what the one of that order knows, when it has
+  // read the lines before NEXT; all before it have settled.
   static constexpr const char* kKnown = "known";
+  static constexpr const char* kNobody = "-";  // the NAME of one that does not wait any more
 
   // The process that came last for a rank.
   struct Process {
-    std::string name;  ///< "" of one that has given up
-    int64_t number = 0;
+    std::string name;      ///< "" of one that has given up, or heard how a round ended
+    int64_t number = 0;    ///< those with smaller ones have been replaced, also where it does not wait any more
+    bool is_told = false;  ///< this round, and so hears how it ends
   };
 
-  bool all_have() const { return std::ssize(having_) == world_size_ - 1; }
+  // What the last process of a rank has said.
+  enum State { absent, without_keys, having, gone };
+
+  struct Line {
+    std::string what;
+    int64_t rank = 0;
+    std::string name;
+    int64_t number = 0;
+    std::string round;
+  };
+
+  // Nothing for a hole, and for what no rank has written.
+  std::optional<Line> parsed(const std::string& text) const {
+    std::istringstream words(text);
+    Line line;
+    if (!(words >> line.what >> line.rank >> line.name >> line.number)) return {};
+    if (line.what != "comes" && line.what != "has" && line.what != "goes") return {};
+    if (line.rank < 1 || line.rank >= world_size_) return {};
+    words >> line.round;
+    return line;
+  }
+
+  void put(int64_t rank, State state) {
+    for (std::set<int64_t>& ranks : ranks_) ranks.erase(rank);
+    ranks_[state].insert(rank);
+  }
+  bool all_have() const { return std::ssize(ranks_[having]) == world_size_ - 1; }
 
   // From those that were here before: they have settled, or are told that this one has come. The first line to read.
   int64_t take_over() {
+    for (int64_t rank = 1; rank < world_size_; ++rank) put(rank, absent);
     std::istringstream words(store_->check({kKnown}) ? text_at(*store_, kKnown) : "1 1");
     int64_t next = 0, before = 0, rank = 0;
     words >> next >> before;
     for (; before < order_; ++before) write_once(made(before), kReplaced);
-    for (Process process; words >> rank >> process.name >> process.number;) last_[rank] = process;
+    for (Process process; words >> rank >> process.name >> process.number;) {
+      if (process.name == kNobody) process.name.clear();
+      if (!process.name.empty()) put(rank, without_keys);
+      last_[rank] = process;
+    }
     return next;
+  }
+
+  // Also looks whether a later rank 0 has come, of which it hears from nobody while no lines come.
+  bool wait_for_line(int64_t number, Duration deadline) const {
+    return lines_.wait(number, deadline, [&] {
+      if (store_->check({made(order_)})) give_up_to_another();
+    });
   }
 
   // Whether it has that text then.
@@ -214,78 +272,70 @@ class RankZero : Talk {
     return true;
   }
 
-  // All that have heard of this round hear of that.
+  // All that have been told of this round hear of that; the others wait for the next one.
   void settle(const std::string& text, int64_t next) {
     if (!write_once(made(order_), text)) give_up_to_another();
-    last_.clear();
+    for (auto& [rank, process] : last_) {
+      if (process.is_told) process.name.clear();
+    }
     keep(next);
   }
 
   void keep(int64_t next) const {
-    std::string text = std::to_string(next) + " " + std::to_string(order_);
+    std::ostringstream text;
+    text << next << " " << order_;
     for (const auto& [rank, process] : last_) {
-      if (process.name.empty()) continue;
-      text += " " + std::to_string(rank) + " " + process.name + " " + std::to_string(process.number);
+      text << " " << rank << " " << (process.name.empty() ? kNobody : process.name) << " " << process.number;
     }
-    store_->set(kKnown, bytes_of(text));
+    store_->set(kKnown, bytes_of(text.str()));
   }
 
-  void answer(const std::string& name) const {
-    if (answers_ && !name.empty()) lines_to(name).write(round_);
+  void answer(Process& process) const {
+    if (!answers_ || process.name.empty()) return;
+    lines_to(process.name).write(round_);
+    process.is_told = true;
   }
 
-  void read(const std::string& line) {
-    std::istringstream words(line);
-    std::string what, name, round;
-    int64_t rank = 0;
-    words >> what >> rank >> name >> round;
-    if (what.empty()) return;  // a hole
-    Process& last = last_[rank];
-    if (what == "comes") {
-      const int64_t number = std::stoll(round);
-      if (number < last.number) return lines_to(name).write(kReplaced);  // it was stopped meanwhile
-      if (!last.name.empty()) lines_to(last.name).write(kReplaced);
-      last = {name, number};
-      having_.erase(rank);
-      gone_.erase(rank);
-      answer(name);
-    } else if (what == "has" && order_of(round) > order_) {
-      give_up_to_another();
-    } else if (what == "has" && last.name == name) {
-      round == round_ ? (void)having_.insert(rank) : (void)having_.erase(rank);
-    } else if (what == "has" && last.name.empty() && !gone_.contains(rank)) {
-      last.name = name;  // it came to one that has not settled, or only just
-      answer(name);
-    } else if (what == "goes" && last.name == name) {
+  void read(const std::string& text) {
+    const std::optional<Line> line = parsed(text);
+    if (!line) return;
+    if (line->what == "has" && order_of(line->round) > order_) give_up_to_another();
+    Process& last = last_[line->rank];
+    if (line->what == "goes") {
+      if (last.name != line->name) return;
       last.name.clear();
-      having_.erase(rank);
-      gone_.insert(rank);
-      store_->set(left(name), bytes_of(missing()));
+      put(line->rank, gone);
+      if (last.is_told) store_->set(left(line->name, order_), bytes_of(text_of(missing_ranks())));
+    } else if (line->number < last.number) {
+      lines_to(line->name).write(kReplaced);                       // it was stopped meanwhile
+    } else if (line->number > last.number || last.name.empty()) {  // "has": it came to one that had only just settled
+      if (!last.name.empty()) lines_to(last.name).write(kReplaced);
+      last = {line->name, line->number};
+      put(line->rank, without_keys);
+      answer(last);
+    } else {
+      put(line->rank, line->round == round_ ? having : without_keys);
     }
   }
 
   // Those of whom nobody has come; else those that have not heard of the keys, or have given up for want of others.
-  std::vector<int64_t> missing_ranks() const {
-    std::vector<int64_t> absent, without_keys;
-    for (int64_t rank = 1; rank < world_size_; ++rank) {
-      if (having_.contains(rank) || gone_.contains(rank)) continue;
-      without_keys.push_back(rank);
-      if (const auto last = last_.find(rank); last == last_.end() || last->second.name.empty()) absent.push_back(rank);
+  const std::set<int64_t>& missing_ranks() const {
+    for (const State state : {absent, without_keys}) {
+      if (!ranks_[state].empty()) return ranks_[state];
     }
-    if (!absent.empty()) return absent;
-    return without_keys.empty() ? std::vector(gone_.begin(), gone_.end()) : without_keys;
+    return ranks_[gone];
   }
 
-  std::string missing() const {
+  static std::string text_of(const std::set<int64_t>& missing) {
     std::string text = "without";
-    for (const int64_t rank : missing_ranks() | std::views::take(kMostNamed)) text += " " + std::to_string(rank);
+    for (const int64_t rank : missing | std::views::take(kMostNamed)) text += " " + std::to_string(rank);
     return text;
   }
 
   const int64_t order_ = store_->add("zeros", 1);
   const std::string round_ = std::to_string(order_) + "_" + name_;
   std::map<int64_t, Process> last_;
-  std::set<int64_t> having_, gone_;
+  std::array<std::set<int64_t>, 4> ranks_;  // by State
   bool answers_ = false;
 };
 
@@ -294,11 +344,14 @@ class OtherRank : Talk {
   using Talk::Talk;
 
   std::string agree() {
-    const std::string self = std::to_string(rank_) + " " + name_;
-    const auto deadline = begin_ + timeout_;
+    const Duration deadline = begin_ + timeout_;
     const int64_t came = lines_.take_number();
-    if (Clock::now() >= deadline) fail({0});  // it was stopped, and another may have come for its rank meanwhile
-    lines_.write("comes " + self + " " + std::to_string(came), came);
+    if (clock_.monotonic() >= deadline) {  // it was stopped, and another may have come for its rank meanwhile
+      lines_.leave(came);
+      fail({0});
+    }
+    const std::string self = std::to_string(rank_) + " " + name_ + " " + std::to_string(came);
+    lines_.write("comes " + self, came);
     const Lines told = lines_to(name_);
     std::string round;  // of the last process for rank 0 that this one has heard of
     for (int64_t number = 1;; ++number) {
@@ -307,13 +360,13 @@ class OtherRank : Talk {
       if (heard == kReplaced) give_up_to_another();
       if (order_of(heard) > order_of(round)) {
         if (!round.empty() && said(round) == kAll) return round;  // before the other one came
-        if (Clock::now() >= deadline) fail({0});
+        if (clock_.monotonic() >= deadline) fail({0});
         round = heard;
         lines_.write("has " + self + " " + round);
       }
       if (round.empty()) continue;
       const auto has_heard_more = [&] { return told.is_there(number + 1); };  // of another process for rank 0
-      if (!wait_for(*store_, made(order_of(round)), deadline, has_heard_more)) {
+      if (!wait_for(*store_, clock_, made(order_of(round)), deadline, has_heard_more)) {
         if (const std::vector<int64_t> missing = go(self, round); !missing.empty()) fail(missing);
       }
       if (has_heard_more()) continue;
@@ -330,12 +383,15 @@ class OtherRank : Talk {
   // Gives up. Whom rank 0 misses; itself where it does not say, or the store is gone with it; nobody where it has said
   // meanwhile that all are there.
   std::vector<int64_t> go(const std::string& self, const std::string& round) const {
+    const int64_t order = order_of(round);
+    const std::string answer = left(name_, order);
     try {
       lines_.write("goes " + self);
-      const auto deadline = Clock::now() + std::min(kAnswer, timeout_);
-      if (!wait_for(*store_, left(name_), deadline, [&] { return store_->check({made(order_of(round))}); })) return {0};
-      const bool has_met = store_->check({made(order_of(round))}) && said(round) == kAll;
-      if (store_->check({left(name_)})) return missing_in(text_at(*store_, left(name_)));  // the line was read first
+      const Duration deadline =
+          clock_.monotonic() + std::min<Duration>(kAnswer + world_size_ * kAnswerForEachRank, timeout_);
+      if (!wait_for(*store_, clock_, answer, deadline, [&] { return store_->check({made(order)}); })) return {0};
+      const bool has_met = store_->check({made(order)}) && said(round) == kAll;
+      if (store_->check({answer})) return missing_in(text_at(*store_, answer));  // the line was read first
       return has_met ? std::vector<int64_t>{} : missing_in(said(round));
     } catch (const std::exception&) {
       return {0};
@@ -358,14 +414,18 @@ class OtherRank : Talk {
 }  // namespace
 
 StorePointer agree_on_keys(const StorePointer& given, int64_t rank, int64_t world_size,
-                           std::chrono::milliseconds timeout) {
+                           std::chrono::milliseconds timeout, const Clock& clock) {
+  if (world_size < 1 || rank < 0 || rank >= world_size) {
+    throw CollectiveError("there is no such place in a group: rank=" + std::to_string(rank) +
+                          " world_size=" + std::to_string(world_size));
+  }
   std::string name;
   if (world_size == 1) {
     name = random_name();
   } else if (rank == 0) {
-    name = RankZero(given, rank, world_size, timeout).agree();
+    name = RankZero(given, rank, world_size, timeout, clock).agree();
   } else {
-    name = OtherRank(given, rank, world_size, timeout).agree();
+    name = OtherRank(given, rank, world_size, timeout, clock).agree();
   }
   return c10::make_intrusive<c10d::PrefixStore>("paceline_made_" + name, given);
 }

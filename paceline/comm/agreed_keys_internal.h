@@ -20,11 +20,15 @@
 #include <cstdint>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "paceline/core/clock.h"
+
 namespace paceline::comm {
 
-/// Collective. Throws CollectiveError after `timeout`, or a second later where the store answers, for want of those
-/// that have not come, and what the store throws. The store needs compareSet(), which those of c10d have.
+/// Collective. Throws CollectiveError after `timeout`, or a second later (and a millisecond for each rank) where the
+/// store answers, for want of those that have not come, and what the store throws. The store needs compareSet(), which
+/// those of c10d have.
 c10::intrusive_ptr<c10d::Store> agree_on_keys(const c10::intrusive_ptr<c10d::Store>& given, int64_t rank,
-                                              int64_t world_size, std::chrono::milliseconds timeout);
+                                              int64_t world_size, std::chrono::milliseconds timeout,
+                                              const Clock& clock = SystemClock());
 
 }  // namespace paceline::comm

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <future>
 #include <set>
 #include <sstream>
@@ -13,6 +14,7 @@
 
 #include "paceline/comm/agreed_keys_internal.h"
 #include "paceline/comm/control_store.h"
+#include "paceline/core/clock.h"
 #include "paceline/core/error.h"
 #include "paceline/rpc/memory_key_value.h"
 #include "paceline/testing/temporary_folder.h"
@@ -34,9 +36,9 @@ struct Prefix : c10d::PrefixStore {
 
 // The prefix, or why there is none.
 std::string prefix_of(const StorePointer& store, int64_t rank, int64_t world_size,
-                      std::chrono::milliseconds timeout = kEnough) {
+                      std::chrono::milliseconds timeout = kEnough, const Clock& clock = SystemClock()) {
   try {
-    return Prefix::of(dynamic_cast<const c10d::PrefixStore&>(*agree_on_keys(store, rank, world_size, timeout)));
+    return Prefix::of(dynamic_cast<const c10d::PrefixStore&>(*agree_on_keys(store, rank, world_size, timeout, clock)));
   } catch (const CollectiveError& error) {
     return error.what();
   }
@@ -215,12 +217,16 @@ class Played {
   void write(int64_t number, const std::string& text, const std::string& list = "line") const {
     set(list + "/" + std::to_string(number), text);
   }
+  void write(const std::string& text) const { write(take_number(), text); }
   void set(const std::string& key, const std::string& text) const { store_->set(key, Bytes(text.begin(), text.end())); }
   // Waits for it.
-  std::string word(const std::string& key, int index = 0) const {
+  std::string text(const std::string& key) const {
     store_->wait({key}, kEnough);
     const Bytes bytes = store_->get(key);
-    std::istringstream words(std::string(bytes.begin(), bytes.end()));
+    return {bytes.begin(), bytes.end()};
+  }
+  std::string word(const std::string& key, int index = 0) const {
+    std::istringstream words(text(key));
     std::string word;
     for (int i = 0; i <= index; ++i) words >> word;
     return word;
@@ -233,16 +239,115 @@ class Played {
 TEST(AgreedKeys, WhoIsReplacedBehindAHoleIsWaitedFor) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const Played ranks(store, 2);
-  ranks.write(ranks.take_number(), "comes 1 first 1");
+  ranks.write("comes 1 first 1");
   auto zero = begin(store, 0, 2, 30s);  // so that it looks soon
   const std::string round = ranks.word("to/first/1");
   const int64_t has = ranks.take_number();
   (void)ranks.take_number();  // of a process that is killed then
-  ranks.write(ranks.take_number(), "comes 1 second 4");
-  ranks.write(has, "has 1 first " + round);
+  ranks.write("comes 1 second 4");
+  ranks.write(has, "has 1 first 1 " + round);
   EXPECT_EQ(ranks.word("to/second/1"), round);
-  ranks.write(ranks.take_number(), "has 1 second " + round);
+  ranks.write("has 1 second 4 " + round);
   EXPECT_THAT(zero.get(), HasSubstr(round));
+}
+
+TEST(AgreedKeys, WhoWaitsIsMetBehindAHoleAtTheEnd) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const Played killed(store, 2);
+  auto one = begin(store, 1, 2);
+  (void)killed.word("line/1");
+  (void)killed.take_number();
+  const std::string met = prefix_of(store, 0, 2, 3s);
+  EXPECT_THAT(met, ::testing::StartsWith("paceline_made_"));
+  EXPECT_EQ(one.get(), met);
+}
+
+TEST(AgreedKeys, WhoIsLateAlreadyLeavesNoHole) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  EXPECT_THAT(prefix_of(store, 1, 2, 0ms), HasSubstr("for want of rank 0:"));
+  EXPECT_EQ(Played(store, 2).word("line/1"), "-");
+}
+
+// It had no time for that, nor had the one before it, which had read the line.
+TEST(AgreedKeys, WhomOneForRankZeroHasNotToldOfItsKeysTheNextTells) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const Played ranks(store, 2);
+  ranks.write("comes 1 one 1");
+  ranks.set("known", "2 1 1 one 1");
+  EXPECT_EQ(ranks.add("zeros", 1), 1);
+  EXPECT_THAT(prefix_of(store, 0, 2, 0ms), HasSubstr("for want of rank 1:"));
+  auto zero = begin(store, 0, 2, 10s);
+  const std::string round = ranks.word("to/one/1");
+  ranks.write("has 1 one 1 " + round);
+  EXPECT_EQ(zero.get(), "paceline_made_" + round);
+}
+
+TEST(AgreedKeys, RankZeroNamesThoseThatItNamesToTheOthers) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const Played ranks(store, 4);
+  ranks.write("comes 1 one 1");
+  ranks.write("comes 2 two 2");
+  EXPECT_THAT(prefix_of(store, 0, 4, 300ms), HasSubstr("for want of rank 3:"));
+  EXPECT_EQ(ranks.text("made/1"), "without 3");
+}
+
+TEST(AgreedKeys, EachThatGoesIsToldOfThoseOfWhomLeastIsHeard) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const Played ranks(store, 4);
+  auto zero = begin(store, 0, 4, 10s);
+  const auto come = [&](const std::string& rank) {
+    const std::string self = rank + " name" + rank + " " + std::to_string(ranks.take_number());
+    ranks.write("comes " + self);
+    return self;
+  };
+  const auto have = [&](const std::string& self) {
+    ranks.write("has " + self + " " + ranks.word("to/name" + self.substr(0, 1) + "/1"));
+  };
+  const auto missing_for = [&](const std::string& self) {
+    ranks.write("goes " + self);
+    return ranks.text("left/name" + self.substr(0, 1) + "/1");
+  };
+  const std::string one = come("1");
+  have(one);
+  EXPECT_EQ(missing_for(one), "without 2 3");  // which have not come
+  const std::string two = come("2"), three = come("3");
+  have(two);
+  EXPECT_EQ(missing_for(two), "without 3");  // which has not heard of the keys
+  have(three);
+  EXPECT_EQ(missing_for(three), "without 1 2 3");  // which have given up
+  ranks.set("made/1", "replaced");
+  EXPECT_THAT(zero.get(), HasSubstr("another process has come for this rank"));
+}
+
+TEST(AgreedKeys, ThereIsNoSuchPlace) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  for (const auto& [rank, world_size] : std::vector<std::pair<int64_t, int64_t>>{{4, 4}, {-1, 4}, {1, 1}, {0, 0}}) {
+    EXPECT_EQ(prefix_of(store, rank, world_size, 1ms),
+              "there is no such place in a group: rank=" + std::to_string(rank) +
+                  " world_size=" + std::to_string(world_size));
+  }
+}
+
+TEST(AgreedKeys, WhatNoRankHasSaidIsNotHeard) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const Played ranks(store, 2);
+  for (const char* const line :
+       {"", "comes", "comes 1 x", "comes one x 3", "comes 2 x 4", "comes -1 x 5", "sees 1 x 6", "has 1 x 7 round"}) {
+    ranks.write(line);
+  }
+  auto zero = begin(store, 0, 2), one = begin(store, 1, 2);
+  EXPECT_THAT(one.get(), ::testing::StartsWith("paceline_made_"));
+  EXPECT_THAT(zero.get(), ::testing::StartsWith("paceline_made_"));
+}
+
+TEST(AgreedKeys, WhatRankZeroHasNotSaidIsNotHeard) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const Played zero(store, 2);
+  auto one = begin(store, 1, 2, 30s);
+  const std::string list = "to/" + zero.word("line/1", 2);
+  for (const char* const line : {"round", "1_zero"}) zero.write(zero.take_number(list), line, list);
+  zero.set("made/1", "all");
+  EXPECT_EQ(one.get(), "paceline_made_1_zero");
 }
 
 TEST(AgreedKeys, ARankZeroThatDiesIsNamed) {
@@ -265,6 +370,19 @@ TEST(AgreedKeys, WhoIsLateToGiveUpMeetsTheOthers) {
   const std::string list = "to/" + zero.word("line/1", 2);
   zero.write(zero.take_number(list), "1_zero", list);
   EXPECT_EQ(zero.word("line/3"), "goes");
+  zero.set("made/1", "all");
+  EXPECT_EQ(one.get(), "paceline_made_1_zero");
+}
+
+// It has read that this one goes, but was not the one that all waited for.
+TEST(AgreedKeys, WhatAnotherRankZeroSaysToWhoGivesUpIsNotHeard) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const Played zero(store, 2);
+  auto one = begin(store, 1, 2, 300ms);
+  const std::string name = zero.word("line/1", 2);
+  zero.write(zero.take_number("to/" + name), "1_zero", "to/" + name);
+  EXPECT_EQ(zero.word("line/3"), "goes");
+  for (const char* const of_another : {"", "/2"}) zero.set("left/" + name + of_another, "without");
   zero.set("made/1", "all");
   EXPECT_EQ(one.get(), "paceline_made_1_zero");
 }
@@ -296,6 +414,40 @@ TEST(AgreedKeys, WhoWasStoppedDoesNotReplaceItsSuccessor) {
   EXPECT_THAT(met, ::testing::StartsWith("paceline_made_"));
   EXPECT_EQ(second.get(), met);
   EXPECT_EQ(two.get(), met);
+}
+
+// Nor when that one has met the others, and waits for nobody any more.
+TEST(AgreedKeys, WhoWasStoppedIsReplacedInTheNextGroupsAsWell) {
+  for (const std::string line : {"comes 1 stopped 1", "has 1 stopped 1 1_zero"}) {
+    const auto store = c10::make_intrusive<c10d::HashStore>();
+    const Played stopped(store, 2);
+    EXPECT_EQ(stopped.take_number(), 1);
+    made(store, 2);
+    stopped.write(line);
+    auto zero = begin(store, 0, 2);
+    EXPECT_EQ(stopped.word("to/stopped/1"), "replaced") << line;
+    auto one = begin(store, 1, 2);
+    const std::string met = zero.get();
+    EXPECT_THAT(met, ::testing::StartsWith("paceline_made_")) << line;
+    EXPECT_EQ(one.get(), met) << line;
+  }
+}
+
+// It is known by what it has only, as the one that read that it comes has settled.
+TEST(AgreedKeys, WhoWasStoppedDoesNotReplaceASuccessorThatHasTheKeysOfAnEarlierRound) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const Played ranks(store, 3);
+  EXPECT_EQ(ranks.take_number(), 1);
+  ranks.write("comes 1 second 2");
+  EXPECT_THAT(prefix_of(store, 0, 3, 300ms), HasSubstr("for want of rank 2:"));
+  ranks.write("has 1 second 2 " + ranks.word("to/second/1"));
+  auto zero = begin(store, 0, 3), two = begin(store, 2, 3);
+  const std::string round = ranks.word("to/second/2");
+  ranks.write("comes 1 stopped 1");
+  EXPECT_EQ(ranks.word("to/stopped/1"), "replaced");
+  ranks.write("has 1 second 2 " + round);
+  EXPECT_EQ(zero.get(), "paceline_made_" + round);
+  EXPECT_EQ(two.get(), "paceline_made_" + round);
 }
 
 // Also where the earlier one would say only now that all are there.
@@ -356,10 +508,48 @@ TEST(AgreedKeys, RankZeroGivesUpInTimeWhereTheStoreIsTooSlow) {
   const Played ranks(store, kRanks);
   for (int64_t rank = 1; rank < kRanks; ++rank) {
     const std::string text = std::to_string(rank);
-    ranks.write(ranks.take_number(), "comes " + text + " name" + text + " " + text);
+    ranks.write("comes " + text + " name" + text + " " + text);
   }
   EXPECT_THAT(prefix_of(store, 0, kRanks, 200ms), HasSubstr("cannot meet the others"));
   EXPECT_LT(store->calls, kRanks / 2) << "of 10 ms each";
+}
+
+// In which time passes only while somebody waits, and a little with each value that is read.
+class StoreInManualTime final : public c10d::HashStore {
+ public:
+  Bytes get(const std::string& key) override {
+    ++reads;
+    clock.advance(1ms);
+    return HashStore::get(key);
+  }
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
+    if (check(keys)) return;
+    clock.advance(timeout);
+    while_waiting();
+    if (!check(keys)) throw std::runtime_error("it was not set");
+  }
+
+  ManualClock clock;
+  int reads = 0;
+  std::function<void()> while_waiting = [] {};
+};
+
+TEST(AgreedKeys, RankZeroReadsNoMoreOfWhatWasLeftThanItHasTimeFor) {
+  const auto store = c10::make_intrusive<StoreInManualTime>();
+  const Played ranks(store, 2);
+  for (int number = 1; number <= 1'000; ++number) ranks.write("comes 1 name 1");
+  EXPECT_THAT(prefix_of(store, 0, 2, 100ms, store->clock), HasSubstr("for want of rank 1:"));
+  const int reads = store->reads;
+  EXPECT_LE(reads, 100);
+  EXPECT_EQ(ranks.word("known"), std::to_string(reads + 1)) << "where the next goes on";
+}
+
+// Nobody writes a line that would say so.
+TEST(AgreedKeys, ARankZeroInWhosePlaceAnotherHasComeLooksForThat) {
+  const auto store = c10::make_intrusive<StoreInManualTime>();
+  store->while_waiting = [later = Played(store, 2)] { later.set("made/1", "replaced"); };
+  EXPECT_THAT(prefix_of(store, 0, 2, 100s, store->clock), HasSubstr("another process has come for this rank"));
+  EXPECT_LT(store->clock.monotonic(), 10s);
 }
 
 // The calls that change something of an attempt in which so many of the ranks come.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "paceline/comm/agreed_keys_internal.h"
+#include "paceline/comm/checks_internal.h"
 #include "paceline/core/error.h"
 #include "paceline/core/peer_lost.h"
 
@@ -180,7 +181,7 @@ class RankZero : Talk {
     const Duration deadline = begin_ + timeout_ - std::min<std::chrono::milliseconds>(timeout_ / 10, kMostAhead);
     const auto is_late = [&] { return clock_.monotonic() >= deadline; };
     int64_t next = take_over();
-    // What was left: those that wait still are told afterwards. Where the last is a hole, no other line comes before.
+    // What was left: those that wait still are told afterwards. But the last line: behind a hole others come only then.
     for (const int64_t last = lines_.last(); next < last && !is_late() && wait_for_line(next, deadline); ++next)
       read(lines_.read(next));
     answers_ = true;
@@ -306,8 +307,8 @@ class RankZero : Talk {
       last.name.clear();
       put(line->rank, gone);
       if (last.is_told) store_->set(left(line->name, order_), bytes_of(text_of(missing_ranks())));
-    } else if (line->number < last.number) {
-      lines_to(line->name).write(kReplaced);                       // it was stopped meanwhile
+    } else if (line->number < last.number) {  // it was stopped meanwhile
+      lines_to(line->name).write(kReplaced);
     } else if (line->number > last.number || last.name.empty()) {  // "has": it came to one that had only just settled
       if (!last.name.empty()) lines_to(last.name).write(kReplaced);
       last = {line->name, line->number};
@@ -415,10 +416,7 @@ class OtherRank : Talk {
 
 StorePointer agree_on_keys(const StorePointer& given, int64_t rank, int64_t world_size,
                            std::chrono::milliseconds timeout, const Clock& clock) {
-  if (world_size < 1 || rank < 0 || rank >= world_size) {
-    throw CollectiveError("there is no such place in a group: rank=" + std::to_string(rank) +
-                          " world_size=" + std::to_string(world_size));
-  }
+  check_place(rank, world_size);
   std::string name;
   if (world_size == 1) {
     name = random_name();

@@ -10,8 +10,10 @@
 // it looks around while it waits. What an attempt has read, the next need not read again. The keys, about five for each
 // rank and attempt, stay in the store.
 //
-// Where rank 0 is stopped for more than a second just when the others give up, they do, and it may find that all are
-// there: it then waits for them until its deadline.
+// Where rank 0 is stopped just when others give up, for longer than those wait for its answer (a second, or their
+// timeout where that is shorter), they do, and it may find that all are there: it then waits for them until its
+// deadline. Who has said that it has the prefix counts as there, also when it is dead, until another process comes for
+// its rank.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>

@@ -43,7 +43,7 @@ struct Process {
   std::thread thread;
 };
 
-struct Killed {};  // no std::exception: nothing catches it on its way
+struct Killed {};
 
 class World {
  public:
@@ -66,10 +66,10 @@ class World {
   // None, one or several of each rank.
   void start_many() {
     const Duration span = std::vector<Duration>{1ms, 100ms, 10s}[any(3)];
-    const std::vector<std::chrono::milliseconds> timeouts{0s, 1ms, 20ms, 200ms, 2s, 20s, 1h, 1h};
+    const std::vector<std::chrono::milliseconds> timeouts{0s, 1ms, 20ms, 200ms, 2s, 20s};
     for (int64_t left = 2 + any(4 * world_size_); left > 0; --left) {
       const int64_t rank = any(3) == 0 ? 0 : any(world_size_);
-      const bool is_patient = rank > 0 && any(2) == 0;
+      const bool is_patient = any(4) > (rank == 0 ? 2 : 0);
       start(rank, is_patient ? 1h : timeouts[any(std::ssize(timeouts))], Duration{any(span.count())});
     }
   }
@@ -88,13 +88,13 @@ class World {
   }
   void do_no_harm_any_more() { kills_ = pauses_ = 0; }
 
-  // What follows is for the process that runs: here it may be harmed, and others may run.
+  // Of the process that runs: here it may be killed or paused, and others run.
   Process& before_call() {
     Process& self = *running_;
     const std::vector<Duration> pauses{30ms, 300ms, 1500ms, 5s, 2min};
     const bool is_killed = any(1'000) < kills_, is_paused = any(1'000) < pauses_;
     self.is_disturbed |= is_killed || is_paused;
-    if (is_killed) throw Killed();
+    self.is_to_die |= is_killed;
     sleep(Duration{any(slowest_call_.count())} + (is_paused ? pauses[any(std::ssize(pauses))] : 0s));
     return self;
   }
@@ -123,12 +123,13 @@ class World {
   }
   void await_turn(Process& self, std::unique_lock<std::mutex>& lock) {
     self.is_its_turn.wait(lock, [&] { return running_ == &self; });
-    if (self.is_to_die) throw Killed();
+    // No std::exception, so that nothing catches it on its way.
+    if (self.is_to_die) throw Killed();  // NOLINT(bugprone-std-exception-baseclass)
   }
 
   std::mt19937_64 random_;
   const int64_t world_size_ = 2 + any(3);
-  int64_t kills_ = std::vector{0, 5, 20, 50}[any(4)], pauses_ = std::vector{0, 0, 3, 10, 30}[any(5)];  // of 1,000
+  int64_t kills_ = std::vector{0, 10, 20, 30}[any(4)], pauses_ = std::vector{0, 0, 3, 10, 30}[any(5)];  // of 1,000
   const Duration slowest_call_ = any(6) == 0 ? 100ms : 1ms;
   ManualClock clock_;
   const c10::intrusive_ptr<c10d::Store> store_;
@@ -238,10 +239,8 @@ void expect_sound_rounds(World& world) {
   }
 }
 
-constexpr uint64_t kSeeds = 400;
-
 TEST(AgreedKeysSimulation, ANewSetOfRanksMeetsWhateverWasBefore) {
-  for (uint64_t seed = 0; seed < kSeeds && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < 100 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(seed);
     world.start_many();
@@ -261,7 +260,7 @@ TEST(AgreedKeysSimulation, ANewSetOfRanksMeetsWhateverWasBefore) {
 // Of each rank the one that came last, if it is alive; else a new one. Who has the keys and is dead is counted on until
 // another comes for its rank: those come first.
 TEST(AgreedKeysSimulation, WhoIsLeftMeetsThoseThatComeForTheOthers) {
-  for (uint64_t seed = 0; seed < kSeeds && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < 400 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(seed);
     world.start_many();

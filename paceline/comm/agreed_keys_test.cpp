@@ -328,6 +328,18 @@ TEST(AgreedKeys, ThereIsNoSuchPlace) {
   }
 }
 
+TEST(AgreedKeys, WhoIsOfNoRankIsNotCounted) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const Played ranks(store, 3);
+  ranks.write("comes 1 one 1");
+  ranks.write("comes 7 seven 2");
+  auto zero = begin(store, 0, 3, 500ms);
+  const std::string round = ranks.word("to/one/1");
+  ranks.write("has 1 one 1 " + round);
+  ranks.write("has 7 seven 2 " + round);
+  EXPECT_THAT(zero.get(), HasSubstr("for want of rank 2:"));
+}
+
 TEST(AgreedKeys, WhatNoRankHasSaidIsNotHeard) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const Played ranks(store, 2);

@@ -74,6 +74,11 @@ void check_counts(const char* which, const torch::Tensor& tensor, const std::vec
 
 }  // namespace
 
+void check_place(int64_t rank, int64_t world_size) {
+  require(world_size >= 1 && rank >= 0 && rank < world_size, "there is no such place in a group: rank=", rank,
+          " world_size=", world_size);
+}
+
 void check_dense(const char* operation, const torch::Tensor& tensor) {
   require(tensor.layout() == torch::kStrided, operation, " takes dense tensors; got ", tensor.layout());
 }

@@ -1,4 +1,4 @@
-// What a Group's functions refuse: CollectiveErrors of this rank, thrown before anything is sent.
+// What groups refuse: CollectiveErrors of this rank, thrown before anything is sent.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 
 namespace paceline::comm {
 
+/// When a group of that size has no such rank.
+void check_place(int64_t rank, int64_t world_size);
 /// When `tensor` is sparse.
 void check_dense(const char* operation, const torch::Tensor& tensor);
 /// When `tensor` cannot be reduced with `op`.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "paceline/comm/backend.h"
+#include "paceline/comm/checks_internal.h"
 #include "paceline/comm/control_store.h"
 #include "paceline/comm/group_internal.h"
 #include "paceline/core/error.h"
@@ -41,10 +42,7 @@ GroupOptions checked(GroupOptions options) {
     throw CollectiveError("the backend \"" + options.backend + "\" does not carry tensors of the device " +
                           options.device.str() + "; available=" + backends_for(device));
   }
-  if (options.world_size < 1 || options.rank < 0 || options.rank >= options.world_size) {
-    throw CollectiveError("there is no such place in a group: rank=" + std::to_string(options.rank) +
-                          " world_size=" + std::to_string(options.world_size));
-  }
+  check_place(options.rank, options.world_size);
   return options;
 }
 

@@ -52,20 +52,18 @@ class Watching final : public StatusWatch {
     }
     Watched& watched = watched_.at(run_folder);
     watched.wanted = SteadyClock::now();
-    if (!watched.is_fresh()) ask(watched);
+    if (watched.is_fresh()) return watched.status;
+    ask(watched);
     // What it told last counts while it may still answer.
     if (watched.may_still_answer(options_.own_answer)) return watched.status;
     // Who has not answered for so long before will not be waited for again.
     const auto until = std::min(deadline, watched.asked + patience);
-    changed_.wait_until(lock, until, [&] {
+    const bool has_heard = changed_.wait_until(lock, until, [&] {
       const auto found = watched_.find(run_folder);
       return found == watched_.end() || found->second.is_fresh();
     });
-    const auto found = watched_.find(run_folder);
-    if (found != watched_.end()) {
-      if (!found->second.is_fresh()) return no_answer(run_folder, patience);
-      return found->second.status;
-    }
+    if (!has_heard) return no_answer(run_folder, patience);
+    if (const auto found = watched_.find(run_folder); found != watched_.end()) return found->second.status;
     lock.unlock();
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
     return request_status(run_folder, std::max(left, kShortest));  // whether it has ended

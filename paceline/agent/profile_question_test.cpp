@@ -16,7 +16,7 @@ TEST(ProfileQuestion, AProgramThatDoesNotProfileItselfIsSaidNotTo) {
     stacks::Profiles told;
     const auto question = std::make_shared<ProfileQuestion>(
         loop, rpc::ProfileRequest{.workers = {WorkerId{7}}, .kind = kind}, ProfileQuestion::Host{},
-        [&told](ProfileQuestion::Found found) { told = stacks::decode_profiles(found.lines); });
+        [&told](const ProfileQuestion::Found& found) { told = stacks::decode_profiles(found.lines); });
     question->start({}, {WorkerId{7}});
     ASSERT_EQ(told.size(), 1u) << kind;
     EXPECT_EQ(told[0].worker, 7);

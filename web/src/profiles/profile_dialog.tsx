@@ -10,9 +10,7 @@ import { ProblemNotice } from "../shell/notices.tsx";
 import { profileHash } from "../shell/route.ts";
 import { useNow } from "../shell/time.tsx";
 import { type ProfileKind, SECONDS, factsOf } from "./profile_kinds.ts";
-import { RankOptions, liveRanks } from "./rank_options.tsx";
-
-const ALL = -1;
+import { ALL_RANKS, WorkersChoice } from "./rank_options.tsx";
 
 /** Nobody has waited long enough: the server, a proxy before it, or the browser. */
 const UNANSWERED = new Set([0, 502, 504]);
@@ -49,7 +47,7 @@ function Progress({ kind, started, length }: { kind: ProfileKind; started: numbe
   );
 }
 
-export function ProfileDialog({ id, run, kind, rank: first = ALL, onClose }: ProfileDialogProps) {
+export function ProfileDialog({ id, run, kind, rank: first = ALL_RANKS, onClose }: ProfileDialogProps) {
   const [rank, setRank] = useState(first);
   const { title, explanation, steps } = factsOf(kind);
   const [unit, setUnit] = useState<"steps" | "seconds">(steps ? "steps" : "seconds");
@@ -87,12 +85,7 @@ export function ProfileDialog({ id, run, kind, rank: first = ALL, onClose }: Pro
       ) : (
         <form class="profile-form" onSubmit={(event) => void take(event)}>
           <p class="quiet">{explanation}</p>
-          <label>
-            Workers{" "}
-            <select value={rank} onChange={(event) => setRank(Number(event.currentTarget.value))}>
-              <RankOptions ranks={liveRanks(run)} all={ALL} />
-            </select>
-          </label>
+          <WorkersChoice run={run} rank={rank} onChange={setRank} />
           <label>
             {steps ? "How many" : "Seconds"}{" "}
             <input

@@ -1,4 +1,4 @@
-// The ranks among which a select chooses, all of them first.
+// The ranks among which a select chooses, all of them first; and the choice of those to ask.
 
 import type { RunView } from "../api/views.ts";
 
@@ -6,11 +6,6 @@ export interface RankOptionsProps {
   ranks: number[];
   /** The value that means all. */
   all: string | number;
-}
-
-/** Of the workers that live. */
-export function liveRanks(run: RunView): number[] {
-  return run.workers.flatMap((worker) => (worker.stage === "gone" || worker.rank === null ? [] : [worker.rank]));
 }
 
 export function RankOptions({ ranks, all }: RankOptionsProps) {
@@ -23,5 +18,26 @@ export function RankOptions({ ranks, all }: RankOptionsProps) {
         </option>
       ))}
     </>
+  );
+}
+
+export const ALL_RANKS = -1;
+
+interface WorkersChoiceProps {
+  run: RunView;
+  rank: number;
+  onChange: (rank: number) => void;
+}
+
+/** Which of the workers that live are to be looked at. */
+export function WorkersChoice({ run, rank, onChange }: WorkersChoiceProps) {
+  const ranks = run.workers.flatMap((worker) => (worker.stage === "gone" || worker.rank === null ? [] : [worker.rank]));
+  return (
+    <label>
+      Workers{" "}
+      <select value={rank} onChange={(event) => onChange(Number(event.currentTarget.value))}>
+        <RankOptions ranks={ranks} all={ALL_RANKS} />
+      </select>
+    </label>
   );
 }

@@ -5,15 +5,13 @@ import { useResource } from "../api/resource.ts";
 import type { RunView, WorkerStacks } from "../api/views.ts";
 import { plural } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
-import { RankOptions, liveRanks } from "../profiles/rank_options.tsx";
+import { ALL_RANKS, WorkersChoice } from "../profiles/rank_options.tsx";
 import { CopyButton } from "../shell/copy_button.tsx";
 import { Dialog } from "../shell/dialog.tsx";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { printable } from "../text/printable.ts";
 import { stacksText } from "./stack_groups.ts";
 import { StackList } from "./stack_list.tsx";
-
-const ALL = -1;
 
 export interface StacksDialogProps {
   id: string;
@@ -35,12 +33,7 @@ function Question({ run, rank: first, onTake }: { run: RunView; rank: number; on
         What each thread is doing at this moment. Threads are held for some milliseconds, one after the other; training
         goes on.
       </p>
-      <label>
-        Workers{" "}
-        <select value={rank} onChange={(event) => setRank(Number(event.currentTarget.value))}>
-          <RankOptions ranks={liveRanks(run)} all={ALL} />
-        </select>
-      </label>
+      <WorkersChoice run={run} rank={rank} onChange={setRank} />
       <div class="dialog-actions">
         <button type="submit" class="primary" autofocus>
           Take it
@@ -75,12 +68,12 @@ function Answer({ id, run, rank }: { id: string; run: RunView; rank: number }) {
   );
 }
 
-export function StacksDialog({ id, run, rank: first = ALL, onClose }: StacksDialogProps) {
+export function StacksDialog({ id, run, rank: first = ALL_RANKS, onClose }: StacksDialogProps) {
   const [rank, setRank] = useState<number | undefined>();
   const of = rank === undefined ? first : rank;
   return (
     <Dialog
-      title={`Stack trace of ${of === ALL ? printable(run.name) : `rank ${of}`}`}
+      title={`Stack trace of ${of === ALL_RANKS ? printable(run.name) : `rank ${of}`}`}
       class={rank === undefined ? "" : "large"}
       onClose={onClose}
     >

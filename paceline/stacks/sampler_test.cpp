@@ -47,10 +47,28 @@ paceline_spin_below_a_word:
   add $520, %rsp
   ret
   .size paceline_spin_below_a_word, . - paceline_spin_below_a_word
+  .type paceline_place_behind_a_call, @function
+paceline_place_behind_a_call:
+  .cfi_startproc
+  sub $8, %rsp
+  .cfi_adjust_cfa_offset 8
+  call 1f
+  .cfi_adjust_cfa_offset 8
+1:
+  pop %rax
+  .cfi_adjust_cfa_offset -8
+  add $8, %rsp
+  .cfi_adjust_cfa_offset -8
+  ret
+  .cfi_endproc
+  .size paceline_place_behind_a_call, . - paceline_place_behind_a_call
 )");
 extern "C" void paceline_spin_without_table(uint64_t turns);
 // With the word, and zeros, where earlier calls may have left something.
 extern "C" void paceline_spin_below_a_word(uint64_t turns, void* word);
+// Of a function whose caller is found from the stack's pointer, in builds with frame pointers too: with one, an unwinder
+// that takes this word for a return address would be back on the stack at the next step.
+extern "C" void* paceline_place_behind_a_call();
 
 namespace paceline::stacks {
 
@@ -86,17 +104,9 @@ using Generated = void (*)(uint64_t turns);
   return calls;
 }
 
-[[gnu::noipa]] void* place_behind_the_call() {
-  return __builtin_return_address(0);
-}
-[[gnu::noipa]] void* place_behind_an_earlier_call() {
-  void* (*const volatile call)() = place_behind_the_call;
-  void* volatile place = call();
-  return place;
-}
 [[gnu::noipa]] int call_above_a_word(double seconds) {
   void (*const volatile spin)(uint64_t, void*) = paceline_spin_below_a_word;
-  void* const word = place_behind_an_earlier_call();
+  void* const word = paceline_place_behind_a_call();
   int calls = 0;
   for (; !has_used(seconds); ++calls) spin(1'000'000, word);
   return calls;

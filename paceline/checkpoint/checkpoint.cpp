@@ -87,21 +87,19 @@ Json object_or_throw(const Json& metadata) {
 }  // namespace
 
 Checkpoint Checkpoint::from_directory(const std::string& path) {
-  if (storage::is_uri(path)) {
-    const storage::Location location = value_or_throw(storage::resolve_location(path, "/"));
+  std::error_code error;
+  const storage::Location location =
+      value_or_throw(storage::resolve_location(path, fs::current_path(error).string()));
+  if (location.is_uri()) {
     if (value_or_throw(value_or_throw(storage::open_storage(location))->list()).empty()) {
       throw StorageError("there are no files below \"" + location + "\" to make a checkpoint of");
     }
     return Checkpoint(location);
   }
-  std::error_code error;
-  const bool is_written_as_uri = path.starts_with("file://");
-  const fs::path absolute = is_written_as_uri ? fs::path(value_or_throw(storage::resolve_location(path, "/")).text())
-                                              : fs::absolute(path, error);
-  if (error || !fs::is_directory(absolute, error)) {
-    throw StorageError("there is no folder \"" + path + "\" to make a checkpoint of");
+  if (!fs::is_directory(location.text(), error)) {
+    throw StorageError("there is no folder \"" + location.text() + "\" to make a checkpoint of");
   }
-  return Checkpoint(absolute.string());
+  return Checkpoint(location);
 }
 
 const std::string& Checkpoint::path() const {

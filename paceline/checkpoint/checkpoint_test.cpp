@@ -23,6 +23,8 @@ TEST(Checkpoint, IsAFolderOfTheUsers) {
   EXPECT_EQ(checkpoint.path(), folder.path());
   EXPECT_EQ(*checkpoint.as_directory(), folder.path());
   EXPECT_EQ(checkpoint, Checkpoint(checkpoint));
+  ::setenv("HOME", folder.path().c_str(), 1);
+  EXPECT_EQ(Checkpoint::from_directory("~/sub").path(), folder / "sub");
   EXPECT_THROW(Checkpoint::from_directory(folder / "missing"), StorageError);
   EXPECT_THROW(Checkpoint::from_directory(folder / "sub/file"), StorageError);
 }

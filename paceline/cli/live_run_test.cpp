@@ -73,7 +73,7 @@ TEST_F(LiveRunTest, IsShownAndStopped) {
   ASSERT_TRUE(user.valid());
   user.get();
   EXPECT_EQ(outcome.state, FinalState::aborted);
-  EXPECT_THAT(outcome.error, HasSubstr("paceline stop"));
+  EXPECT_THAT(outcome.error, HasSubstr("paceline stop (user "));
   const Outcome again = run_program("stop " + folder_.path());
   EXPECT_EQ(again.exit_code, kFailed);
   EXPECT_THAT(again.output, HasSubstr("is aborted already"));

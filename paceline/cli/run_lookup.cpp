@@ -75,8 +75,7 @@ arrow::Result<FoundRun> find_run(const std::string& text) {
     ARROW_ASSIGN_OR_RAISE(std::string folder, run::readable_folder(location));
     return FoundRun{std::move(folder), std::move(location)};
   }
-  std::string path = fs::absolute(text, error).string();
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const std::string path = storage::resolve_folder(text, fs::current_path(error).string()).ValueOr(text);
   if (!text.empty() && holds_run(path)) return FoundRun{path, run::run_location(path)};
   const std::vector<NamedRun> runs = runs_with_names();
   const bool is_name = std::ranges::find(runs, text, &NamedRun::name) != runs.end();

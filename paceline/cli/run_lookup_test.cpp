@@ -42,6 +42,7 @@ TEST(RunLookup, FindsFoldersAndNamesInTheDefaultStorage) {
   const std::string run = home / "paceline_results/a run";
   testing::write_file(run + "/journal.jsonl", "");
   EXPECT_EQ(find_run(run).ValueOrDie().folder, run);
+  EXPECT_EQ(find_run("~/paceline_results/a run/").ValueOrDie().folder, run);  // as quotes keep it from the shell
   EXPECT_EQ(find_run("a run").ValueOrDie().folder, run);
   EXPECT_EQ(find_run("a").ValueOrDie().folder, run);
   EXPECT_THAT(find_run(home.path()).status().message(), HasSubstr("holds no run"));

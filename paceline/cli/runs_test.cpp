@@ -43,6 +43,13 @@ TEST_F(RunsTest, IndexedRunsAreListedAndFoundByName) {
                                      HasSubstr("did you mean \"running\"?")));
 }
 
+TEST_F(RunsTest, TheHomeFolderIsFoundWhereTheShellHasLeftIt) {
+  finished("mnist");
+  EXPECT_EQ(run_program("index '~/storage'").output, "1 run indexed\n");
+  EXPECT_THAT(run_program("checkpoint verify '~/storage/none'").output, HasSubstr(storage("none")));
+  EXPECT_EQ(run_program("show '~someone/mnist'").exit_code, kFailed);
+}
+
 TEST_F(RunsTest, ADriverThatDiedShowsAsSuch) {
   run::RecordedRun run(storage("mnist"));
   run.open(host_name(), ::getpid());  // this process started after the journal's time: its id was used anew

@@ -151,6 +151,13 @@ bool runs_python(const std::string& maps) {
   return false;
 }
 
+std::string file_in_package(const std::string& file) {
+  std::error_code error;
+  fs::path outside = fs::path(file).parent_path();
+  while (outside.has_relative_path() && fs::exists(outside / "__init__.py", error)) outside = outside.parent_path();
+  return file.empty() ? file : fs::path(file).lexically_relative(outside).string();
+}
+
 PythonStacks python_stacks(pid_t pid, std::chrono::milliseconds patience) {
   const std::string program = find_py_spy(pid);
   if (program.empty()) return {.text = "", .problem = kNoPySpy};

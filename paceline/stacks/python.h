@@ -17,6 +17,10 @@ namespace paceline::stacks {
 /// Whether Python is loaded in the process with these mappings (/proc/PID/maps).
 bool runs_python(const std::string& maps);
 
+/// A module's file as py-spy names it, from its outermost package: "torch/nn/functional.py", "train.py". Looks at the
+/// folders it lies in.
+std::string file_in_package(const std::string& file);
+
 struct PythonStacks {
   std::string text;     // what py-spy printed
   std::string problem;  // why there is none, and what to do

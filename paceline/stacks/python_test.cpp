@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 
 #include "paceline/testing/temporary_folder.h"
 
@@ -51,6 +52,17 @@ class Sleeper {
 void write_program(const std::string& path, const std::string& script) {
   testing::write_file(path, "#!/bin/sh\n" + script);
   ::chmod(path.c_str(), 0755);
+}
+
+TEST(Python, AFileIsNamedFromItsPackage) {
+  const testing::TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "lib/outer/inner");
+  for (const char* file : {"lib/outer/__init__.py", "lib/outer/inner/__init__.py"}) testing::write_file(folder / file, "");
+  EXPECT_EQ(file_in_package(folder / "lib/outer/inner/module.py"), "outer/inner/module.py");
+  EXPECT_EQ(file_in_package(folder / "lib/script.py"), "script.py");
+  EXPECT_EQ(file_in_package("train.py"), "train.py");
+  EXPECT_EQ(file_in_package("<frozen runpy>"), "<frozen runpy>");
+  EXPECT_EQ(file_in_package(""), "");
 }
 
 TEST(Python, IsKnownByItsMappings) {

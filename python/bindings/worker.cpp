@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <tuple>
+#include <unordered_map>
 
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/comm/backend.h"
@@ -24,6 +25,7 @@
 #include "paceline/core/run_layout.h"
 #include "paceline/parallel/ddp/model_agreement.h"
 #include "paceline/stacks/profile.h"
+#include "paceline/stacks/python.h"
 #include "paceline/train/session.h"
 #include "paceline/train/worker/language_runtime.h"
 #include "python/bindings/exception.h"
@@ -95,10 +97,13 @@ using PythonAllocations =
 py::bytes memory_profile(const std::vector<PythonAllocations>& found, pid_t pid, double seconds) {
   stacks::Profile profile{.pid = pid, .seconds = seconds, .unit = stacks::kBytes, .ways = {"memray"}};
   stacks::ProfileBuilder builder(profile);
+  std::unordered_map<std::string, std::string> names;  // of the same few files, many times
   for (const auto& [thread, tid, functions, bytes] : found) {
     stacks::StackFrames frames;
     for (const auto& [function, file, line] : functions) {
-      frames.push_back({.function = function, .file = file, .line = line});
+      const auto [name, is_new] = names.try_emplace(file);
+      if (is_new) name->second = stacks::file_in_package(file);
+      frames.push_back({.function = function, .file = name->second, .line = line});
     }
     builder.add({.tid = tid, .name = thread, .language = stacks::kPythonCode}, frames, bytes);
   }

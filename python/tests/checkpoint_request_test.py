@@ -1,5 +1,6 @@
 """`paceline checkpoint now`: all ranks save at the same step."""
 
+import json
 import pathlib
 import subprocess
 import tempfile
@@ -39,7 +40,7 @@ class Ask(UserCallback):
             run_context.stop("there is a checkpoint")
 
     def ask(self):
-        command = [PROGRAM, "checkpoint", "now", self.folder]
+        command = [PROGRAM, "checkpoint", "now", "--json", self.folder]
         self.done = subprocess.run(command, capture_output=True, text=True, timeout=100)
 
 
@@ -49,6 +50,7 @@ def test_all_ranks_save_when_somebody_asks(run_config, tmp_path):
                           run_config=run_config(name="asked", callbacks=[ask])).fit()
     ask.thread.join()
     assert ask.done.returncode == 0, ask.done.stderr
+    assert json.loads(ask.done.stdout) == {"run": "asked", "is_asked": True}
     with result.checkpoint.as_directory() as folder:
         steps = [int(pathlib.Path(folder, f"rank_{rank}").read_text()) for rank in (0, 1)]
     assert steps[0] == steps[1] <= result.metrics["step"]

@@ -125,4 +125,4 @@ def test_operators_and_memory_of_a_live_run(run_config, tmp_path):
     assert profile["unit"] == "bytes"
     assert profile["ways"] == ["memray"], profile["problems"]
     functions = memory["functions"]["Python"]["total"]
-    assert any(one["function"].startswith("multiplies") for one in functions), functions
+    assert any(one["function"].startswith("multiplies (profile_test.py:") for one in functions), functions

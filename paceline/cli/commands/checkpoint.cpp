@@ -1,6 +1,8 @@
 // paceline checkpoint ls | verify | now | diff | export
 #include "paceline/cli/commands/checkpoint.h"
 
+#include <filesystem>
+
 #include "paceline/checkpoint/store.h"
 #include "paceline/cli/command.h"
 #include "paceline/cli/run_lookup.h"
@@ -20,7 +22,8 @@ std::string counted(int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-arrow::Status verify(const storage::Location& path, bool as_json) {
+arrow::Status verify(const std::string& text, bool as_json) {
+  ARROW_ASSIGN_OR_RAISE(const storage::Location path, checkpoint_location(text));
   ARROW_ASSIGN_OR_RAISE(const views::VerifiedCheckpoint found, views::verify_checkpoint(path));
   if (as_json) {
     Json json = found;
@@ -52,17 +55,26 @@ arrow::Status ls(const std::string& run, bool as_json) {
   return arrow::Status::OK();
 }
 
-arrow::Status ask_for_checkpoint(const std::string& run) {
+arrow::Status ask_for_checkpoint(const std::string& run, bool as_json) {
   ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(run));
   ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
   ARROW_RETURN_NOT_OK(views::ask_run_for_checkpoint(record.run, asker("checkpoint now")));
   // Whether the loop then reports one nobody knows before it does.
+  if (as_json) {
+    print(encode_json({{"run", record.run.name}, {"is_asked", true}}) + "\n");
+    return arrow::Status::OK();
+  }
   print("the ranks hear that they are to save a checkpoint at one of their next steps; `paceline checkpoint ls " + run +
         "` lists it once their loop has reported it\n");
   return arrow::Status::OK();
 }
 
 }  // namespace
+
+arrow::Result<storage::Location> checkpoint_location(const std::string& text) {
+  std::error_code error;
+  return storage::resolve_location(text, std::filesystem::current_path(error).string());
+}
 
 std::shared_ptr<std::string> add_checkpoint_path(CLI::App& command, const std::string& name) {
   const auto path = std::make_shared<std::string>();
@@ -94,7 +106,8 @@ void add_checkpoint_now(CLI::App& group, int& exit_code) {
       "Example: paceline checkpoint now mnist\n"
       "The train loop saves it, at one of its next steps, if it calls checkpoint_requested(); training continues.");
   const auto run = add_run(*command);
-  command->callback([=, &exit_code] { exit_code = report(ask_for_checkpoint(*run)); });
+  const auto as_json = add_json(*command);
+  command->callback([=, &exit_code] { exit_code = report(ask_for_checkpoint(*run, *as_json)); });
 }
 
 void add_checkpoint(CLI::App& program, int& exit_code) {

@@ -34,8 +34,14 @@ std::string text_of(const checkpoint::CheckpointDiff& diff, size_t most) {
   return text + std::to_string(diff.equal) + " tensors are equal\n";
 }
 
+arrow::Result<checkpoint::CheckpointDiff> diff_of(const std::string& first, const std::string& second) {
+  ARROW_ASSIGN_OR_RAISE(const storage::Location one, checkpoint_location(first));
+  ARROW_ASSIGN_OR_RAISE(const storage::Location other, checkpoint_location(second));
+  return checkpoint::diff(one, other);
+}
+
 int compare(const std::string& first, const std::string& second, size_t most, bool as_json) {
-  const auto diff = checkpoint::diff(first, second);
+  const auto diff = diff_of(first, second);
   if (!diff.ok()) return report(diff.status());
   print(as_json ? encode_json(*diff) + "\n" : text_of(*diff, most));
   return checkpoint::is_equal(*diff) ? kDone : kFailed;

@@ -18,13 +18,14 @@ struct ExportSettings {
 };
 
 // The model is what others want; a checkpoint that has none is exported whole.
-arrow::Result<std::string> item_of(const std::string& path, const ExportSettings& settings) {
+arrow::Result<std::string> item_of(const storage::Location& path, const ExportSettings& settings) {
   if (settings.all || !settings.item.empty()) return settings.item;
   ARROW_ASSIGN_OR_RAISE(const auto reader, checkpoint::TensorReader::open(path));
   return checkpoint::tensors_of_item(reader.manifest(), "model").ok() ? "model" : "";
 }
 
-arrow::Status export_tensors(const std::string& path, const ExportSettings& settings, bool as_json) {
+arrow::Status export_tensors(const std::string& text, const ExportSettings& settings, bool as_json) {
+  ARROW_ASSIGN_OR_RAISE(const storage::Location path, checkpoint_location(text));
   ARROW_ASSIGN_OR_RAISE(const std::string item, item_of(path, settings));
   const bool for_torch = settings.output.ends_with(".pt") || settings.output.ends_with(".pth");
   ARROW_ASSIGN_OR_RAISE(const auto exported, for_torch ? checkpoint::export_torch(path, item, settings.output)

@@ -25,10 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The run at the URI, or those below it: their folders on this machine.
-arrow::Result<std::vector<std::string>> runs_at(const std::string& uri) {
+// The run in the object store, or those below it: their folders on this machine.
+arrow::Result<std::vector<std::string>> runs_at(const storage::Location& location) {
   static const std::string kJournal = "/" + storage::mirrored_segment(run_layout::kJournal, 0);
-  ARROW_ASSIGN_OR_RAISE(const storage::Location location, storage::resolve_location(uri, ""));
   ARROW_ASSIGN_OR_RAISE(const auto storage, storage::open_storage(location));
   ARROW_ASSIGN_OR_RAISE(const auto files, storage->list());
   std::vector<std::string> found;
@@ -52,6 +51,14 @@ arrow::Result<std::vector<std::string>> run_folders_in(const std::string& folder
   }
   if (error) return arrow::Status::IOError("reading ", folder, ": ", error.message());
   return found;
+}
+
+// The runs at what a user wrote.
+arrow::Result<std::vector<std::string>> runs_of(const std::string& place) {
+  std::error_code error;
+  ARROW_ASSIGN_OR_RAISE(const storage::Location location,
+                        storage::resolve_location(place, fs::current_path(error).string()));
+  return location.is_uri() ? runs_at(location) : run_folders_in(location.text());
 }
 
 // What the store knew before, and the store to write into: a new one in place of one that cannot be used.
@@ -89,9 +96,7 @@ std::set<std::string> folders_to_read(const std::vector<std::string>& given, con
     for (const auto& [real, path] : known_paths) paths.insert(path);
   }
   for (const std::string& place : given.empty() ? usual_places(known) : given) {
-    fs::path absolute = fs::absolute(place);
-    if (!absolute.has_filename()) absolute = absolute.parent_path();  // "runs/"
-    const auto found = storage::is_uri(place) ? runs_at(place) : run_folders_in(absolute.string());
+    const auto found = runs_of(place);
     if (!found.ok()) outcome.problems.push_back({storage::Location(place).text(), found.status().message()});
     for (const std::string& one : found.ValueOr({})) {
       const auto alias = known_paths.find(canonical(one));

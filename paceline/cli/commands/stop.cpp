@@ -11,7 +11,7 @@ arrow::Status stop(const std::string& text, bool as_json) {
   ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(text));
   ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
   const track::RunRow& run = record.run;
-  ARROW_ASSIGN_OR_RAISE(const Json status, views::stop_run(run, "paceline stop"));
+  ARROW_ASSIGN_OR_RAISE(const Json status, views::stop_run(run, asker("stop")));
   print(as_json ? encode_json(status) + "\n"
                 : "asked run " + run.name + " to stop; `paceline show " + text + "` tells when it has\n");
   return arrow::Status::OK();

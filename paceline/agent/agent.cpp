@@ -323,7 +323,9 @@ void AgentThread::tell_profiles(const rpc::Envelope& envelope) {
   std::set<WorkerId> to_ask, programs;
   for (const WorkerId worker : workers) {
     const auto process = processes_.find(worker);
-    if (process != processes_.end()) (process->second->hosts_program() == 0 ? to_ask : programs).insert(worker);
+    if (process == processes_.end()) continue;
+    std::set<WorkerId>& kind = process->second->hosts_program() == 0 ? to_ask : programs;
+    kind.insert(worker);
   }
   const auto question = std::make_shared<ProfileQuestion>(
       loop_, std::move(wanted),

@@ -26,6 +26,7 @@
 #include "paceline/agent/stack_helper_internal.h"
 #include "paceline/core/posix/socket_pair.h"
 #include "paceline/rpc/frame.h"
+#include "paceline/rpc/profile_kind.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/local/run_lock.h"
 
@@ -283,7 +284,7 @@ void GuardianProcess::take_profiles(int64_t connection, rpc::Envelope& envelope)
   std::vector<ProfiledWorker> all = std::exchange(wanted, {});
   profiled_.erase(connection);
   const auto helper = request->kind == rpc::kMemoryProfile ? fork_heap_helper(std::move(all), std::move(output))
-                      : request->kind == rpc::kOffCpuProfile
+                      : rpc::shows_waits(request->kind)
                           ? fork_wait_helper(all, request->seconds, std::move(output))
                           : fork_profile_helper(std::move(all), request->seconds, request->rate, std::move(output));
   if (helper.ok()) helpers_.insert(*helper);

@@ -35,7 +35,7 @@ ProfileQuestion::ProfileQuestion(boost::asio::io_context& loop, rpc::ProfileRequ
     : loop_(loop), wanted_(std::move(wanted)), host_(std::move(host)), done_(std::move(done)), deadline_(loop) {}
 
 void ProfileQuestion::start(const std::set<WorkerId>& to_ask, const std::set<WorkerId>& programs) {
-  if (wanted_.kind == rpc::kOffCpuProfile) return take_profiles();  // from outside, whatever the workers do
+  if (rpc::shows_waits(wanted_.kind)) return take_profiles();
   if (!rpc::is_named_by_agent(wanted_.kind)) {
     for (const WorkerId worker : programs) problems_[worker] = kNobodyInside;
   }

@@ -87,15 +87,14 @@ Json object_or_throw(const Json& metadata) {
 }  // namespace
 
 Checkpoint Checkpoint::from_directory(const std::string& path) {
-  std::error_code error;
-  const storage::Location location =
-      value_or_throw(storage::resolve_location(path, fs::current_path(error).string()));
+  const storage::Location location = value_or_throw(storage::resolve_here(path));
   if (location.is_uri()) {
     if (value_or_throw(value_or_throw(storage::open_storage(location))->list()).empty()) {
       throw StorageError("there are no files below \"" + location + "\" to make a checkpoint of");
     }
     return Checkpoint(location);
   }
+  std::error_code error;
   if (!fs::is_directory(location.text(), error)) {
     throw StorageError("there is no folder \"" + location.text() + "\" to make a checkpoint of");
   }

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "paceline/core/posix/host_name.h"
+#include "paceline/storage/local/durable.h"
 
 namespace paceline::cli {
 
@@ -20,6 +21,12 @@ std::shared_ptr<bool> add_json(CLI::App& command) {
   const auto as_json = std::make_shared<bool>(false);
   command.add_flag("--json", *as_json, "One line of JSON instead of text");
   return as_json;
+}
+
+CLI::Option* add_output(CLI::App& command, std::string& path, const std::string& what) {
+  return command.add_option("-o,--output", path, what)->transform([](std::string text) {
+    return text.starts_with("~/") ? storage::resolve_folder(text, "").ValueOr(text) : text;
+  });
 }
 
 int report(const arrow::Status& status) {

@@ -28,7 +28,8 @@ void add_show(CLI::App& program, int& exit_code);
 void add_stop(CLI::App& program, int& exit_code);
 /// paceline stacks RUN [--rank N] [--json]
 void add_stacks(CLI::App& program, int& exit_code);
-/// paceline profile RUN [--rank N] [--cpu] [--seconds S] [-o FILE] [--json]
+/// paceline profile RUN [--rank N] [--cpu | --off-cpu | --memory | --timeline [--steps N]] [--seconds S] [-o FILE]
+/// [--json]
 void add_profile(CLI::App& program, int& exit_code);
 /// paceline logs RUN [--rank N | --controller] [--attempt N] [-n N] [-f] [--json]
 void add_logs(CLI::App& program, int& exit_code);
@@ -48,13 +49,15 @@ void add_agent(CLI::App& program, int& exit_code);
 void add_dashboard(CLI::App& program, int& exit_code);
 /// paceline completion bash|zsh
 void add_completion(CLI::App& program, int& exit_code);
-/// paceline checkpoint ls | verify | diff | export
+/// paceline checkpoint ls | verify | now | diff | export
 void add_checkpoint(CLI::App& program, int& exit_code);
 
 // What commands share, so that it has one name and one explanation everywhere.
 
 /// The positional RUN: what find_run() (run_lookup.h) takes.
 std::shared_ptr<std::string> add_run(CLI::App& command);
+/// -o, --output: a file to be written, or a folder; "~/…" is found, as quotes keep it from the shell.
+CLI::Option* add_output(CLI::App& command, std::string& path, const std::string& what);
 /// --json
 std::shared_ptr<bool> add_json(CLI::App& command);
 

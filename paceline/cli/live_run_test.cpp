@@ -241,7 +241,7 @@ TEST_F(LiveRunTest, ItsTimeIsProfiledWhileItTrains) {
   ASSERT_TRUE(user.valid());
   user.get();
   EXPECT_THAT(run_program("logs --controller " + folder_.path()).output,
-              AllOf(HasSubstr("paceline profile (user "), HasSubstr("asks for a cpu profile of rank 1, 2 s")));
+              AllOf(HasSubstr("paceline profile (user "), HasSubstr("asks for a profile (cpu) of rank 1, 2 s")));
   const Outcome after = run_program("profile " + folder_.path());
   EXPECT_EQ(after.exit_code, kFailed);
   EXPECT_THAT(after.output, HasSubstr("no worker lives"));
@@ -306,7 +306,7 @@ TEST_F(LiveRunTest, WhereItsThreadsWaitIsShownEvenWhenTheyAreStopped) {
   run({{"reports", 1'000'000}, {"step_ms", 10}});
   ASSERT_TRUE(user.valid());
   user.get();
-  EXPECT_THAT(run_program("logs --controller " + folder_.path()).output, HasSubstr("asks for an off_cpu profile"));
+  EXPECT_THAT(run_program("logs --controller " + folder_.path()).output, HasSubstr("asks for a profile (off_cpu)"));
 }
 
 // A worker that stands still samples nothing, and the answer does not wait for it.

@@ -58,10 +58,10 @@ std::vector<NamedRun> runs_with_names() {
     paths.insert(run.path);
     runs.push_back({std::move(run.name), std::move(run.path)});
   }
-  std::error_code error;
-  const auto storage = storage::resolve_folder(RunConfig{}.storage_path, fs::current_path(error).string());
+  const auto storage = storage::resolve_here(RunConfig{}.storage_path);
   if (!storage.ok()) return runs;
-  for (fs::directory_iterator entry(*storage, error), end; !error && entry != end; entry.increment(error)) {
+  std::error_code error;
+  for (fs::directory_iterator entry(storage->text(), error), end; !error && entry != end; entry.increment(error)) {
     const std::string path = entry->path().string();
     if (!paths.contains(path) && holds_run(path)) runs.push_back({entry->path().filename().string(), path});
   }
@@ -69,17 +69,17 @@ std::vector<NamedRun> runs_with_names() {
 }
 
 arrow::Result<FoundRun> find_run(const std::string& text) {
-  std::error_code error;
-  if (storage::is_uri(text)) {
-    ARROW_ASSIGN_OR_RAISE(storage::Location location, storage::resolve_location(text, ""));
-    ARROW_ASSIGN_OR_RAISE(std::string folder, run::readable_folder(location));
-    return FoundRun{std::move(folder), std::move(location)};
+  const auto written = storage::resolve_here(text);
+  if (written.ok() && written->is_uri()) {
+    ARROW_ASSIGN_OR_RAISE(std::string folder, run::readable_folder(*written));
+    return FoundRun{std::move(folder), *written};
   }
-  const std::string path = storage::resolve_folder(text, fs::current_path(error).string()).ValueOr(text);
-  if (!text.empty() && holds_run(path)) return FoundRun{path, run::run_location(path)};
+  const std::string path = written.ok() ? written->text() : "";
+  if (written.ok() && holds_run(path)) return FoundRun{path, run::run_location(path)};
   const std::vector<NamedRun> runs = runs_with_names();
   const bool is_name = std::ranges::find(runs, text, &NamedRun::name) != runs.end();
   const bool is_path = !is_name && (text.find('/') != std::string::npos || text == "." || text == "..");
+  if (is_path) ARROW_RETURN_NOT_OK(written);
   if (is_path && std::ranges::find(runs, path, &NamedRun::path) != runs.end())
     return FoundRun{path, path};  // it is gone
   if (is_path) {

@@ -47,7 +47,9 @@ TEST_F(RunsTest, TheHomeFolderIsFoundWhereTheShellHasLeftIt) {
   finished("mnist");
   EXPECT_EQ(run_program("index '~/storage'").output, "1 run indexed\n");
   EXPECT_THAT(run_program("checkpoint verify '~/storage/none'").output, HasSubstr(storage("none")));
-  EXPECT_EQ(run_program("show '~someone/mnist'").exit_code, kFailed);
+  EXPECT_EQ(run_program("metrics --plot loss -o '~/curve.svg' mnist").output, "");
+  EXPECT_TRUE(std::filesystem::exists(home_ / "curve.svg"));
+  EXPECT_THAT(run_program("show '~someone/mnist'").output, HasSubstr("other users' folders are not resolved"));
 }
 
 TEST_F(RunsTest, ADriverThatDiedShowsAsSuch) {

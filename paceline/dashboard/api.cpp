@@ -17,7 +17,7 @@
 #include "paceline/dashboard/prometheus.h"
 #include "paceline/run/working_folder.h"
 #include "paceline/track/run_id.h"
-#include "paceline/views/profiles.h"
+#include "paceline/views/flame_graph.h"
 #include "paceline/views/run_configuration.h"
 #include "paceline/views/shown_run.h"
 
@@ -210,6 +210,18 @@ arrow::Result<Response> Api::checkpoints(const Call& call) {
   ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
   ARROW_ASSIGN_OR_RAISE(auto checkpoints, views::list_checkpoints(run::run_location(folder)));
   return json_response(CheckpointsAnswer{.checkpoints = std::move(checkpoints)});
+}
+
+arrow::Result<Response> Api::verification(const Call& call) {
+  ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
+  const Turn turn(verifications_);
+  if (turn.others() >= kMostVerifications) {
+    return problem(429, "another checkpoint is being verified", "ask again in a moment");
+  }
+  const NobodyWaits nobody_waits(given_up_, call.request);
+  ARROW_ASSIGN_OR_RAISE(const auto verified,
+                        views::verify_checkpoint(run::run_location(folder), call.part("name"), nobody_waits.token()));
+  return json_response(verified);
 }
 
 arrow::Result<Response> Api::collectives(const Call& call) {

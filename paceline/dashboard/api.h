@@ -29,7 +29,7 @@ class Api {
     bool read_only = false;
     /// Where browsers have it behind a proxy.
     Site site = {};
-    /// Told of everything that changes a run, or is refused.
+    /// Told of what sessions do to runs and of sessions that are opened, also of those that are refused.
     std::function<void(const std::string& what)> record = {};
   };
   /// Both must outlive it.

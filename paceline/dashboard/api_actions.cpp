@@ -1,4 +1,4 @@
-// What a session does to a run, and what takes long: so many of each at once, each until nobody waits for it.
+// What a session does to a run: of each action so many at once.
 #include <algorithm>
 
 #include "paceline/dashboard/api.h"
@@ -6,8 +6,7 @@
 #include "paceline/dashboard/problem.h"
 #include "paceline/rpc/profile_kind.h"
 #include "paceline/run/working_folder.h"
-#include "paceline/views/profiles.h"
-#include "paceline/views/shown_run.h"
+#include "paceline/views/run_actions.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -40,50 +39,7 @@ arrow::Status check(const ActionRequest& request) {
   return arrow::Status::OK();
 }
 
-// A place among those that do the same at once.
-class Turn {
- public:
-  explicit Turn(std::atomic<int>& count) : count_(count), others_(count.fetch_add(1)) {}
-  ~Turn() { --count_; }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  int others() const { return others_; }
-
- private:
-  std::atomic<int>& count_;
-  const int others_;
-};
-
-// That the server ends, or that the browser has gone.
-class NobodyWaits {
- public:
-  NobodyWaits(const std::stop_source& server, const Request& request)
-      : when_server_ends_(server.get_token(), Stop{has_come_}), when_browser_goes_(request.given_up, Stop{has_come_}) {}
-  std::stop_token token() const { return has_come_.get_token(); }
-
- private:
-  struct Stop {
-    std::stop_source source;
-    void operator()() { source.request_stop(); }
-  };
-
-  std::stop_source has_come_;
-  std::stop_callback<Stop> when_server_ends_, when_browser_goes_;
-};
-
 }  // namespace
-
-arrow::Result<Response> Api::verification(const Call& call) {
-  ARROW_ASSIGN_OR_RAISE(const std::string folder, runs_.folder_of(call.part("id")));
-  const Turn turn(verifications_);
-  if (turn.others() >= kMostVerifications) {
-    return problem(429, "another checkpoint is being verified", "ask again in a moment");
-  }
-  const NobodyWaits nobody_waits(given_up_, call.request);
-  ARROW_ASSIGN_OR_RAISE(const auto verified,
-                        views::verify_checkpoint(run::run_location(folder), call.part("name"), nobody_waits.token()));
-  return json_response(verified);
-}
 
 std::atomic<int>& Api::profiles_of(const track::RunRow& run) {
   const std::lock_guard lock(profiled_mutex_);

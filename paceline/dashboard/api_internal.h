@@ -1,10 +1,12 @@
-// What the functions of Api share.
+// What the functions of Api share: answers as JSON, requests, and what takes long.
 #pragma once
 
 #include <arrow/result.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -30,7 +32,7 @@ inline std::vector<std::string> parts_of(const std::string& list) {
 }
 
 /// What stands in the body. Invalid for what is no JSON, and for members that are not known or of another type; those
-/// that lack have their defaults.
+/// that are missing have their defaults.
 template <class T>
 arrow::Result<T> body_of(const Request& request) {
   const auto json = decode_json(request.body);
@@ -50,5 +52,36 @@ arrow::Result<T> body_of(const Request& request) {
     return arrow::Status::Invalid("the body has a member of another type: ", error.what());
   }
 }
+
+/// A place among those that do the same at once.
+class Turn {
+ public:
+  explicit Turn(std::atomic<int>& count) : count_(count), others_(count.fetch_add(1)) {}
+  ~Turn() { --count_; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  int others() const { return others_; }
+
+ private:
+  std::atomic<int>& count_;
+  const int others_;
+};
+
+/// That the server ends, or that the browser has gone.
+class NobodyWaits {
+ public:
+  NobodyWaits(const std::stop_source& server, const Request& request)
+      : when_server_ends_(server.get_token(), Stop{has_come_}), when_browser_goes_(request.given_up, Stop{has_come_}) {}
+  std::stop_token token() const { return has_come_.get_token(); }
+
+ private:
+  struct Stop {
+    std::stop_source source;
+    void operator()() { source.request_stop(); }
+  };
+
+  std::stop_source has_come_;
+  std::stop_callback<Stop> when_server_ends_, when_browser_goes_;
+};
 
 }  // namespace paceline::dashboard

@@ -14,6 +14,7 @@
 #include "paceline/dashboard/router.h"
 #include "paceline/track/character_width.h"
 #include "paceline/track/dashboard_address.h"
+#include "paceline/transport/trust.h"
 
 namespace paceline::dashboard {
 namespace {
@@ -34,8 +35,7 @@ class RunningDashboard final : public Dashboard {
   ~RunningDashboard() override { stop(); }
 
   arrow::Status open() {
-    ARROW_ASSIGN_OR_RAISE(const std::string metrics_token,
-                          token_in_file(metrics_token_file_, "the token for /metrics"));
+    ARROW_ASSIGN_OR_RAISE(const std::string metrics_token, find_metrics_token());
     ARROW_ASSIGN_OR_RAISE(const Reach reach, reach_of(options_.address));
     if (!reach.is_loopback && !options_.insecure_no_tls) return refuse_network();
     assets_ = embedded_assets();
@@ -70,10 +70,7 @@ class RunningDashboard final : public Dashboard {
     ARROW_RETURN_NOT_OK(listen());
     sessions_->name_cookie(server_->port());
     log_.info("listens at " + options_.address + ":" + std::to_string(server_->port()));
-    if (options_.is_announced) {
-      ARROW_ASSIGN_OR_RAISE(auto address, track::DashboardAddress::announce(state_, base(), options_.storage_paths));
-      announced_.emplace(std::move(address));
-    }
+    if (options_.is_announced) announce();
     server_->start([this](const Request& request) { return router_->answer(request); });
     return arrow::Status::OK();
   }
@@ -100,6 +97,23 @@ class RunningDashboard final : public Dashboard {
         "has your session. Wanted an address of the loopback, 127.0.0.1 or ::1, with a tunnel (ssh -L 8265:127.0.0.1:",
         options_.port.value_or(kUsualPort),
         " HOST) or a proxy with TLS before it; or --insecure-no-tls, on a network that you trust");
+  }
+  // Where it cannot be kept nobody has it.
+  arrow::Result<std::string> find_metrics_token() {
+    auto token = token_in_file(metrics_token_file_, "the token for /metrics");
+    if (!token.status().IsIOError()) return token;
+    tell("nobody can read /metrics: " + token.status().message());
+    metrics_token_file_.clear();
+    return transport::random_id();
+  }
+  // Without that it can be used all the same: on a full disk, or one without locks.
+  void announce() {
+    auto address = track::DashboardAddress::announce(state_, base(), options_.storage_paths);
+    if (address.ok()) {
+      announced_.emplace(*std::move(address));
+    } else {
+      tell("runs that begin will not name this dashboard: " + address.status().message());
+    }
   }
   arrow::Status listen() {
     auto server = HttpServer::listen(options_.address, options_.port.value_or(kUsualPort), *feed_, options_.limits);
@@ -132,7 +146,7 @@ class RunningDashboard final : public Dashboard {
   DashboardOptions options_;
   const std::string state_;
   Log log_;
-  const std::string metrics_token_file_;
+  std::string metrics_token_file_;
   std::string token_file_;
   std::string own_host_;  // in addresses
   RunBook runs_;

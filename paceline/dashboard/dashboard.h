@@ -57,7 +57,7 @@ class Dashboard {
   /// The same with another code, beside those that nobody has used.
   virtual std::string another_url() = 0;
   virtual uint16_t port() const = 0;
-  /// The file with the token for /metrics.
+  /// The file with the token for /metrics; "" where it could not be written.
   virtual const std::string& metrics_token_file() const = 0;
   /// The file with the token that opens sessions; "" where there is none.
   virtual const std::string& token_file() const = 0;

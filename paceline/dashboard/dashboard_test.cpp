@@ -6,8 +6,10 @@
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -23,6 +25,7 @@
 namespace paceline::dashboard {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -120,6 +123,22 @@ TEST_F(DashboardTest, OpensWithItsAddress) {
   EXPECT_THAT(ask_once(request_for("/api/v1/runs", "Connection: close\r\n")), StartsWith("HTTP/1.1 401 "));
   EXPECT_THAT(ask_once("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
               StartsWith("HTTP/1.1 403 "));
+}
+
+// As on a full disk: no byte can be written.
+TEST_F(DashboardTest, ServesThoughItCanWriteNothing) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  auto* const before = ::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  started();
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  ::signal(SIGXFSZ, before);
+  EXPECT_THAT(told_, ElementsAre(HasSubstr("nobody can read /metrics: writing "),
+                                 HasSubstr("runs that begin will not name this dashboard: cannot write ")));
+  EXPECT_EQ(dashboard_->metrics_token_file(), "");
+  EXPECT_THAT(ask_once(request_for("/healthz", "Connection: close\r\n")), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(DashboardTest, AConnectionIsUsedAgain) {

@@ -287,7 +287,11 @@ TEST_F(RouterTest, AReadOnlyTokenReadsMetricsAlone) {
   finished("mnist");
   const std::string right = std::string("Bearer ") + kToken;
   EXPECT_EQ(ask("GET", "/metrics", {{"authorization", right}}).status, 200);
-  EXPECT_EQ(ask("GET", "/metrics", {{"authorization", right + "0"}}).status, 401);
+  EXPECT_EQ(problem_in(ask("GET", "/metrics", {{"authorization", right + "0"}}))["detail"],
+            "this is not the token for /metrics");
+  const Json without = problem_in(ask("GET", "/metrics"));
+  EXPECT_EQ(without["detail"], "the request has neither the token for /metrics nor a session");
+  EXPECT_THAT(without["hint"], HasSubstr("Authorization: Bearer"));
   EXPECT_EQ(ask("GET", "/metrics", {{"authorization", "Bearer "}}).status, 401);
   EXPECT_EQ(ask("GET", "/metrics", {{"authorization", kToken}}).status, 401);
   EXPECT_EQ(ask("GET", "/api/v1/runs", {{"authorization", right}}).status, 401);

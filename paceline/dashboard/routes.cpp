@@ -3,7 +3,7 @@
 #include "paceline/dashboard/api.h"
 #include "paceline/dashboard/schema.h"
 #include "paceline/rpc/profile_kind.h"
-#include "paceline/views/profiles.h"
+#include "paceline/views/flame_graph.h"
 #include "paceline/views/shown_run.h"
 #include "paceline/views/step_times.h"
 

@@ -18,6 +18,8 @@ struct ProfileKind {
   const char* what;
   /// The agent names what the worker samples; otherwise the worker profiles itself, and gives it names.
   bool is_named_by_agent;
+  /// It shows where threads wait: the agent sees that from outside, whatever the worker does meanwhile.
+  bool shows_waits;
   /// It has a file for each rank, for ui.perfetto.dev, and no stacks.
   bool is_timeline;
 };
@@ -33,14 +35,15 @@ constexpr int64_t default_profile_seconds(int64_t steps) {
 
 /// The first is what is meant where nothing is said.
 inline constexpr std::array kProfileKinds = {
-    ProfileKind{kCpuProfile, "Where processor time goes (the default)", true, false},
-    ProfileKind{kOffCpuProfile, "Where threads wait: for data, for other ranks, for locks, for a processor", true,
+    ProfileKind{kCpuProfile, "Where processor time goes (the default)", true, false, false},
+    ProfileKind{kOffCpuProfile, "Where threads wait: for data, for other ranks, for locks, for a processor", true, true,
                 false},
     ProfileKind{kMemoryProfile,
                 "Who allocates memory: Python's functions by memray, where it is installed, else LibTorch's operators; "
                 "with DebugConfig.heap_profile who has the whole heap now",
-                false, false},
-    ProfileKind{kTimelineProfile, "Which operators run when: for ui.perfetto.dev or chrome://tracing", false, true},
+                false, false, false},
+    ProfileKind{kTimelineProfile, "Which operators run when: for ui.perfetto.dev or chrome://tracing", false, false,
+                true},
 };
 
 /// Null for a name that no kind has.
@@ -55,6 +58,11 @@ constexpr const ProfileKind* find_profile_kind(std::string_view name) {
 constexpr bool is_named_by_agent(std::string_view kind) {
   const ProfileKind* const found = find_profile_kind(kind);
   return found != nullptr && found->is_named_by_agent;
+}
+
+constexpr bool shows_waits(std::string_view kind) {
+  const ProfileKind* const found = find_profile_kind(kind);
+  return found != nullptr && found->shows_waits;
 }
 
 /// "there is no kind of profile "heat"; there are: cpu, off_cpu, memory, timeline".

@@ -119,8 +119,10 @@ double time_of_profile(const std::string& name) {
   std::tm time{};
   const char* const rest = ::strptime(name.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
   if (rest == nullptr) return 0;
-  int milliseconds = 0;
-  if (*rest == '.') std::from_chars(rest + 1, name.c_str() + name.size(), milliseconds);
+  int milliseconds = 0;  // three digits, as profile_name() writes them
+  if (*rest == '.' && std::all_of(rest + 1, rest + 4, [](char letter) { return letter >= '0' && letter <= '9'; })) {
+    std::from_chars(rest + 1, rest + 4, milliseconds);
+  }
   return static_cast<double>(::timegm(&time)) + milliseconds / 1e3;
 }
 

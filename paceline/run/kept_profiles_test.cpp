@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "paceline/core/json.h"
@@ -16,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 Time asked() {
-  return from_seconds(1'790'000'000.25);
+  return Time{std::chrono::milliseconds(1'790'000'000'250)};
 }
 
 stacks::Profile of_rank(int64_t rank, int64_t count) {
@@ -42,9 +43,8 @@ class KeptProfiles : public ::testing::Test {
   }
 
   const stacks::Profiles taken_{of_rank(0, 3), of_rank(1, 4)};
-  const KeptProfile kept_ = described(
-      {.name = profile_name(asked()), .time = time_of_profile(profile_name(asked())), .who = "somebody", .seconds = 5},
-      taken_);
+  const KeptProfile kept_ =
+      described({.name = profile_name(asked()), .time = 1'790'000'000.25, .who = "somebody", .seconds = 5}, taken_);
   testing::TemporaryFolder folder_;
 };
 
@@ -82,6 +82,16 @@ TEST_F(KeptProfiles, AreWhatWasKept) {
   EXPECT_EQ(read.taken, taken_);
   EXPECT_EQ(Json::parse(storage::read_file(file(kept_.name, "profile.speedscope.json")).ValueOrDie())["name"],
             "run mnist");
+}
+
+TEST(ProfileNames, HaveTheTime) {
+  EXPECT_EQ(time_of_profile(profile_name(asked())), 1'790'000'000.25);
+  EXPECT_EQ(time_of_profile("2026-09-21T14:13:20.250Z_2"), 1'790'000'000.25) << "another of this millisecond";
+  EXPECT_EQ(time_of_profile("2026-09-21T14:13:20Z"), 1'790'000'000);
+  for (const char* odd : {"2026-09-21T14:13:20.-5", "2026-09-21T14:13:20.2", "2026-09-21T14:13:20."}) {
+    EXPECT_EQ(time_of_profile(odd), 1'790'000'000) << odd;
+  }
+  EXPECT_EQ(time_of_profile("mine"), 0);
 }
 
 TEST_F(KeptProfiles, WithoutANoteAreWhatTheSamplesTell) {

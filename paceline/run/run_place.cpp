@@ -46,8 +46,7 @@ std::string new_run_name(const std::string& program) {
 }
 
 arrow::Result<RunPlace> make_run_place(const std::string& storage_path, const std::string& name) {
-  ARROW_ASSIGN_OR_RAISE(const storage::Location storage,
-                        storage::resolve_location(storage_path, std::filesystem::current_path().string()));
+  ARROW_ASSIGN_OR_RAISE(const storage::Location storage, storage::resolve_here(storage_path));
   RunPlace place{.location = storage::join(storage, name)};
   if (storage.is_uri()) {
     ARROW_ASSIGN_OR_RAISE(place.folder, make_working_folder(place.location));

@@ -26,10 +26,10 @@ std::string read_line(const std::string& path) {
   return line;
 }
 
-bool copy(const HeldThread& held, pid_t pid, const std::string& maps, ThreadSnapshot& into) {
+bool copy(const HeldThread& held, pid_t pid, const Mappings& mappings, ThreadSnapshot& into) {
   if (!held.copy_registers(into)) return false;
   const uint64_t pointer = into.registers[kStackPointer];
-  if (const auto mapping = find_mapping(maps, pointer)) {
+  if (const Mapping* const mapping = mappings.find(pointer)) {
     copy_stack(pid, std::min(mapping->end - pointer + kRedZone, kMostStack), into);
   }
   return true;
@@ -42,6 +42,7 @@ arrow::Result<Snapshot> capture(pid_t pid, std::chrono::milliseconds patience) {
   const auto deadline = Steady::now() + patience;
   const std::string process = "/proc/" + std::to_string(pid);
   Snapshot snapshot{.pid = pid, .maps = read_kernel_file(process + "/maps")};
+  const Mappings mappings(snapshot.maps);
   const std::vector<pid_t> threads = threads_of(pid);
   if (threads.empty()) return refused(pid, ESRCH);
   for (const pid_t tid : threads) {
@@ -57,7 +58,7 @@ arrow::Result<Snapshot> capture(pid_t pid, std::chrono::milliseconds patience) {
     const HeldThread::Stop stop = error == 0 ? held.wait(deadline) : HeldThread::Stop::ended;
     if (stop == HeldThread::Stop::stopped) {
       const auto start = Steady::now();
-      if (!copy(held, pid, snapshot.maps, thread)) thread.problem = "its registers could not be read";
+      if (!copy(held, pid, mappings, thread)) thread.problem = "its registers could not be read";
       held.release();
       const double pause = std::chrono::duration<double>(Steady::now() - start).count();
       snapshot.longest_pause_s = std::max(snapshot.longest_pause_s, pause);

@@ -33,6 +33,11 @@ uint64_t FunctionIndex::start_of(uint64_t address) const {
   return found == nullptr ? 0 : found->start;
 }
 
+uint64_t FunctionIndex::size_of(uint64_t address) const {
+  const Function* const found = find(address);
+  return found == nullptr ? 0 : found->size;
+}
+
 const FunctionIndex::Function* FunctionIndex::find(uint64_t address) const {
   auto after = std::ranges::upper_bound(functions_, address, {}, &Function::start);
   // A part of a function, or a label in it, may have a symbol of its own.

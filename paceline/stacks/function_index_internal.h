@@ -17,6 +17,8 @@ class FunctionIndex {
   const char* at(uint64_t address) const;
   /// Where it begins; 0 likewise.
   uint64_t start_of(uint64_t address) const;
+  /// How many bytes it has; 0 likewise.
+  uint64_t size_of(uint64_t address) const;
 
  private:
   struct Function;

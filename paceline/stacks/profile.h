@@ -107,8 +107,8 @@ bool waited_all_the_time(const Profile& profile, const ThreadProfile& thread);
 /// of one function are one frame.
 std::string to_folded(const Profiles& profiles);
 /// For speedscope (https://www.speedscope.app): a sampled profile for each rank, thread and language; `name` is the
-/// whole's. Lines of one function are one frame, whose line is the first that was seen. It
-/// opens with the thread that has most.
+/// whole's. Lines of one function are one frame, whose line is the first that was seen. It opens with the thread that
+/// has most.
 Json to_speedscope(const Profiles& profiles, const std::string& name);
 
 /// How much of the samples a function has.

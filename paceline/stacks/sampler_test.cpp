@@ -1,83 +1,22 @@
 #include "paceline/stacks/sampler.h"
 
 #include <gmock/gmock.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstring>
 #include <ctime>
-#include <functional>
 #include <latch>
 #include <thread>
 
-#include "paceline/core/posix/kernel_file.h"
 #include "paceline/core/posix/thread.h"
-#include "paceline/stacks/sampled_profile.h"
-
-// As kernels of MKL are: nothing tells an unwinder about it. Counts down.
-asm(R"(
-  .text
-  .type paceline_spin_without_table, @function
-paceline_spin_without_table:
-  push %rbx
-  sub $512, %rsp
-1:
-  dec %rdi
-  jnz 1b
-  add $512, %rsp
-  pop %rbx
-  ret
-  .size paceline_spin_without_table, . - paceline_spin_without_table
-  .type paceline_spin_below_a_word, @function
-paceline_spin_below_a_word:
-  sub $520, %rsp
-  mov %rdi, %rdx
-  mov $65, %rcx
-  xor %eax, %eax
-  mov %rsp, %rdi
-  rep stosq
-  mov %rsi, (%rsp)
-1:
-  dec %rdx
-  jnz 1b
-  add $520, %rsp
-  ret
-  .size paceline_spin_below_a_word, . - paceline_spin_below_a_word
-  .type paceline_place_behind_a_call, @function
-paceline_place_behind_a_call:
-  .cfi_startproc
-  sub $8, %rsp
-  .cfi_adjust_cfa_offset 8
-  call 1f
-  .cfi_adjust_cfa_offset 8
-1:
-  pop %rax
-  .cfi_adjust_cfa_offset -8
-  add $8, %rsp
-  .cfi_adjust_cfa_offset -8
-  ret
-  .cfi_endproc
-  .size paceline_place_behind_a_call, . - paceline_place_behind_a_call
-)");
-extern "C" void paceline_spin_without_table(uint64_t turns);
-// With the word, and zeros, where earlier calls may have left something.
-extern "C" void paceline_spin_below_a_word(uint64_t turns, void* word);
-// Of a function whose caller is found from the stack's pointer, in builds with frame pointers too: with one, an unwinder
-// that takes this word for a return address would be back on the stack at the next step.
-extern "C" void* paceline_place_behind_a_call();
+#include "paceline/stacks/sampler_fixture.h"
 
 namespace paceline::stacks {
 
-// All of these end after so much processor time of their thread, however loaded the machine is.
-[[gnu::noipa]] bool has_used(double seconds) {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9 >= seconds;
-}
+// All of these end after so much processor time of their thread.
 [[gnu::noipa]] uint64_t churn(uint64_t seed) {
   for (int i = 0; i < 100'000; ++i) seed = seed * 6364136223846793005U + 1442695040888963407U;
   return seed;
@@ -92,32 +31,10 @@ namespace paceline::stacks {
   return depth == 0 ? spin_for_the_profile(seconds) : spin_deep(depth - 1, seconds) + static_cast<uint64_t>(space[0]);
 }
 
-using Generated = void (*)(uint64_t turns);
-[[gnu::noipa]] int call_generated(Generated spin, double seconds) {
-  int calls = 0;
-  for (; !has_used(seconds); ++calls) spin(1'000'000);
-  return calls;
-}
-[[gnu::noipa]] int call_what_has_no_table(double seconds) {
-  int calls = 0;
-  for (; !has_used(seconds); ++calls) paceline_spin_without_table(1'000'000);
-  return calls;
-}
-
-[[gnu::noipa]] int call_above_a_word(double seconds) {
-  void (*const volatile spin)(uint64_t, void*) = paceline_spin_below_a_word;
-  void* const word = paceline_place_behind_a_call();
-  int calls = 0;
-  for (; !has_used(seconds); ++calls) spin(1'000'000, word);
-  return calls;
-}
-
 namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
-
-constexpr auto kLong = std::chrono::minutes(5);  // until the test ends it
 
 // On a thread of its own, whose clock begins at 0.
 pid_t spin_on_a_thread(double seconds) {
@@ -129,10 +46,6 @@ pid_t spin_on_a_thread(double seconds) {
   return tid;
 }
 
-SampleReader reader_of(const Sampler& sampler) {
-  return SampleReader::open(sampler.memory().duplicate().ValueOrDie()).ValueOrDie();
-}
-
 int64_t samples_of(const SampleReader& reader, pid_t tid) {
   int64_t count = 0;
   for (size_t i = 0; i < reader.size(); ++i) {
@@ -141,46 +54,6 @@ int64_t samples_of(const SampleReader& reader, pid_t tid) {
   }
   return count;
 }
-
-Profile named(const SampleReader& reader) {
-  Symbols symbols;
-  return profile_of(reader, read_kernel_file("/proc/self/maps"), symbols);
-}
-
-// A thread that lives until the end, so that it has its timer from the start.
-class Spinner {
- public:
-  explicit Spinner(std::function<void()> work) {
-    thread_ = std::thread([this, work = std::move(work)] {
-      tid_ = ::gettid();
-      ready_.count_down();
-      begin_.wait();
-      work();
-    });
-    ready_.wait();
-  }
-  ~Spinner() {
-    begin();
-    join();
-  }
-  Spinner(const Spinner&) = delete;
-  Spinner& operator=(const Spinner&) = delete;
-
-  void begin() {
-    if (!std::exchange(has_begun_, true)) begin_.count_down();
-  }
-  void join() {
-    if (thread_.joinable()) thread_.join();
-  }
-  pid_t tid() const { return tid_; }
-
- private:
-  std::latch ready_{1};
-  std::latch begin_{1};
-  bool has_begun_ = false;
-  pid_t tid_ = 0;
-  std::thread thread_;
-};
 
 TEST(Sampler, AFunctionThatSpinsHasMostOfItsThread) {
   Spinner spinner([] { spin_for_the_profile(0.6); });
@@ -280,58 +153,6 @@ TEST(Sampler, ADeepStackIsCut) {
   spinner.join();
   sampler->stop();
   EXPECT_THAT(to_folded({named(reader_of(*sampler))}), HasSubstr("(C++);[deeper than was copied];"));
-}
-
-TEST(Sampler, TheCallerOfCodeWithoutTablesIsFound) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "the sanitizer keeps signals back until this code has returned";
-#endif
-  Spinner spinner([] { call_what_has_no_table(0.3); });
-  auto sampler = Sampler::start({.length = kLong}).ValueOrDie();
-  spinner.begin();
-  spinner.join();
-  sampler->stop();
-  EXPECT_THAT(
-      to_folded({named(reader_of(*sampler))}),
-      HasSubstr("call_what_has_no_table(double) (sampler_test.cpp);paceline_spin_without_table (stacks_test) "));
-}
-
-TEST(Sampler, WhatAnEarlierCallHasLeftIsNotTakenForTheCaller) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "the sanitizer keeps signals back until this code has returned";
-#endif
-  Spinner spinner([] { call_above_a_word(0.3); });
-  auto sampler = Sampler::start({.length = kLong}).ValueOrDie();
-  spinner.begin();
-  spinner.join();
-  sampler->stop();
-  EXPECT_THAT(to_folded({named(reader_of(*sampler))}),
-              HasSubstr("call_above_a_word(double) (sampler_test.cpp);paceline_spin_below_a_word (stacks_test) "));
-}
-
-// As oneDNN generates kernels, in memory that happens to lie between two mappings of one file.
-TEST(Sampler, GeneratedCodeIsNotTakenForAFileAroundIt) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "the sanitizer keeps signals back until this code has returned";
-#endif
-  constexpr size_t kPage = 4096;
-  const Descriptor file(::memfd_create("data_of_the_test", 0));
-  ASSERT_EQ(::ftruncate(file.get(), kPage), 0);
-  auto* const pages = static_cast<std::byte*>(
-      ::mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  for (std::byte* const page : {pages, pages + 2 * kPage}) {
-    ASSERT_EQ(::mmap(page, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file.get(), 0), page);
-  }
-  constexpr unsigned char kCode[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3};  // 1: dec %rdi; jnz 1b; ret
-  std::memcpy(pages + kPage, kCode, sizeof kCode);
-  Spinner spinner([&] { call_generated(reinterpret_cast<Generated>(pages + kPage), 0.3); });
-  auto sampler = Sampler::start({.length = kLong}).ValueOrDie();
-  spinner.begin();
-  spinner.join();
-  sampler->stop();
-  EXPECT_THAT(to_folded({named(reader_of(*sampler))}),
-              HasSubstr("call_generated(void (*)(unsigned long), double) (sampler_test.cpp);? (generated code) "));
-  ::munmap(pages, 3 * kPage);
 }
 
 TEST(Sampler, EndsByItselfAndTheNextBegins) {

@@ -137,7 +137,8 @@ arrow::Result<std::optional<Crash>> read_crash(Descriptor descriptor) {
   crash.what = text_in(memory.what, sizeof memory.what);
   crash.snapshot.pid = memory.tid;
   crash.snapshot.maps = std::string(memory.maps, std::min(memory.maps_size, kMostMaps));
-  crash.place = find_mapping(crash.snapshot.maps, crash.address).value_or(Mapping{}).path;
+  const Mappings mappings(crash.snapshot.maps);
+  if (const Mapping* const place = mappings.find(crash.address)) crash.place = place->path;
   ThreadSnapshot thread{.tid = memory.tid, .name = text_in(memory.thread, sizeof memory.thread)};
   thread.registers = memory.registers;
   thread.stack_start = memory.stack_start;

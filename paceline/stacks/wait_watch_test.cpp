@@ -128,8 +128,14 @@ int64_t looks_of(const Profile& profile, const std::string& thread, const std::s
   return count;
 }
 
-TEST(WaitWatch, AThreadThatWaitsIsShownForTheWholeTimeWithItsStack) {
-  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
+class WaitWatchOfThreads : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
+  }
+};
+
+TEST_F(WaitWatchOfThreads, AThreadThatWaitsIsShownForTheWholeTimeWithItsStack) {
   const WaitingChild child(
       [](Shared& shared) {
         std::thread waiting = named_thread(shared, "waits", wait_for_a_condition);
@@ -148,15 +154,13 @@ TEST(WaitWatch, AThreadThatWaitsIsShownForTheWholeTimeWithItsStack) {
   EXPECT_EQ(profile.rate, kWaitRate);
 }
 
-TEST(WaitWatch, AThreadThatComputesHasNoMoreThanItsTimeWithoutAProcessor) {
-  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
+TEST_F(WaitWatchOfThreads, AThreadThatComputesHasNoMoreThanItsTimeWithoutAProcessor) {
   const WaitingChild child([](Shared& shared) { named_thread(shared, "computes", compute_all_the_time).join(); }, 1);
   const Profile profile = waits_of(child.pid(), 0.5);
   EXPECT_EQ(looks_of(profile, "computes", ""), looks_of(profile, "computes", kWantsProcessor)) << to_folded({profile});
 }
 
-TEST(WaitWatch, AWaitCountsForItsTime) {
-  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
+TEST_F(WaitWatchOfThreads, AWaitCountsForItsTime) {
   const WaitingChild child([](Shared& shared) { named_thread(shared, "both", wait_half_of_the_time).join(); }, 1);
   const Profile profile = waits_of(child.pid(), 2);
   const int64_t waited = looks_of(profile, "both", "wait_half_of_the_time()");
@@ -166,8 +170,7 @@ TEST(WaitWatch, AWaitCountsForItsTime) {
 }
 
 // What was waited, wanted and run is all of the time, and no more.
-TEST(WaitWatch, TheTimesOfAThreadAddUp) {
-  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
+TEST_F(WaitWatchOfThreads, TheTimesOfAThreadAddUp) {
   const WaitingChild child([](Shared& shared) { named_thread(shared, "both", wait_half_of_the_time).join(); }, 1);
   const Profile profile = waits_of(child.pid(), 2);
   const auto both = std::ranges::find(profile.threads, "both", &ThreadProfile::name);
@@ -211,8 +214,7 @@ TEST(WaitWatch, AStoppedProcessIsShownAndStaysStopped) {
   EXPECT_THAT(read_kernel_file("/proc/" + std::to_string(child.pid()) + "/stat"), HasSubstr(") T "));
 }
 
-TEST(WaitWatch, WaitsWithoutRoomCountForAnEarlierOneInTheSameCall) {
-  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
+TEST_F(WaitWatchOfThreads, WaitsWithoutRoomCountForAnEarlierOneInTheSameCall) {
   const WaitingChild child([](Shared& shared) { named_thread(shared, "both", wait_half_of_the_time).join(); }, 1);
   const Profile profile = waits_of(child.pid(), 2, /*most_stacks=*/3);
   EXPECT_GE(looks_of(profile, "both", "wait_half_of_the_time()"), 4) << to_folded({profile});

@@ -1,6 +1,7 @@
 #include "paceline/storage/location.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <vector>
@@ -197,6 +198,17 @@ arrow::Result<Location> resolve_location(std::string_view text, const std::strin
   }
   return Location(scheme_name(text) + "://" + std::string(parts.user) + std::string(parts.path) +
                   std::string(parts.options));
+}
+
+arrow::Result<Location> resolve_here(std::string_view text) {
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string();
+  const bool is_relative = !text.starts_with('/') && !text.starts_with('~') && scheme_name(text).empty();
+  if (error && is_relative) {
+    return arrow::Status::IOError("cannot resolve ", text, ": the current directory is gone (", error.message(),
+                                  "); give an absolute path");
+  }
+  return resolve_location(text, here);
 }
 
 Location join(const Location& location, const std::string& name) {

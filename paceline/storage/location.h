@@ -1,6 +1,6 @@
 // Location: where a folder or file is, as one text: an absolute local path, or the URI of an object store such as
-// "s3://bucket/runs?region=eu-west-1", which may hold keys. Pure, except that resolve_location() resolves relative
-// paths and "~".
+// "s3://bucket/runs?region=eu-west-1", which may hold keys. Pure, except that resolve_location() resolves "~",
+// and resolve_here() relative paths.
 #pragma once
 
 #include <arrow/result.h>
@@ -57,6 +57,10 @@ class Location {
 /// (objects/scheme.h) with a bucket. Invalid for other schemes, for an object store without a bucket, and for a key
 /// with a character that must be escaped. Without a trailing slash.
 arrow::Result<Location> resolve_location(std::string_view text, const std::string& directory);
+
+/// The same of a user of this process: relative to its current directory. IOError, too, for a relative path where that
+/// directory is gone.
+arrow::Result<Location> resolve_here(std::string_view text);
 
 /// Location::is_uri() of a text.
 bool is_uri(std::string_view location);

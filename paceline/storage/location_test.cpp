@@ -1,9 +1,14 @@
 #include "paceline/storage/location.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+
+#include "paceline/testing/in_fork.h"
 
 namespace paceline::storage {
 namespace {
@@ -25,6 +30,19 @@ TEST(Location, ObjectStoresAreKeptAsUris) {
 TEST(Location, RefusesWhatCannotHoldARun) {
   EXPECT_THAT(resolve_location("ftp://host/x", "/").status().message(), HasSubstr("s3://BUCKET"));
   EXPECT_THAT(resolve_location("s3:///", "/").status().message(), HasSubstr("names no bucket"));
+}
+
+// In a child, whose current directory is its own.
+TEST(Location, RelativeOnesAreNoneWhereTheCurrentDirectoryIsGone) {
+  EXPECT_EQ(resolve_here("runs").ValueOrDie(), std::filesystem::current_path().string() + "/runs");
+  const auto check = [] {
+    char folder[] = "/tmp/gone_XXXXXX";
+    if (::mkdtemp(folder) == nullptr || ::chdir(folder) != 0 || ::rmdir(folder) != 0) return false;
+    const std::string why = resolve_here("runs").status().message();
+    return why.find("the current directory is gone") != std::string::npos &&
+           resolve_here("/runs").ValueOrDie() == "/runs" && resolve_here("s3://bucket/a").ok();
+  };
+  EXPECT_TRUE(testing::holds_in_fork(check));
 }
 
 TEST(Location, JoinsBeforeTheOptions) {

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
+#include <system_error>
 
 #include "paceline/core/clock.h"
+#include "paceline/core/posix/host_name.h"
+#include "paceline/core/posix/process_stat.h"
 #include "paceline/track/run_id.h"
 #include "paceline/track/storage_path.h"
 
@@ -22,16 +26,42 @@ std::string folder_in(const std::string& state_directory) {
   return state_directory + "/dashboards";
 }
 
-// By their names, which begin with the time: those that began first come first. Others than dashboards' files, which
-// are hidden until they are locked, are left out.
-std::vector<std::string> files_in(const std::string& folder) {
-  std::vector<std::string> files;
+// "TIME_PROCESS_MACHINE"; hidden, with a dot before it, until it is locked.
+std::string file_name(Time began, pid_t process) {
+  char text[64];
+  const auto time = static_cast<long long>(began.time_since_epoch().count());
+  std::snprintf(text, sizeof text, "%020lld_%d_", time, static_cast<int>(process));
+  return text + host_name();
+}
+
+// Of this machine, those that began first come first.
+std::vector<fs::path> files_in(const std::string& folder) {
+  std::vector<fs::path> files;
+  const std::string end_of_own = "_" + host_name();
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (!entry->path().filename().string().starts_with('.')) files.push_back(entry->path());
+    if (entry->path().filename().string().ends_with(end_of_own)) files.push_back(entry->path());
   }
   std::ranges::sort(files);
   return files;
+}
+
+bool is_hidden(const fs::path& file) {
+  return file.filename().string().starts_with('.');
+}
+
+// Whoever makes a file locks it at once.
+bool is_of_now(const fs::path& file) {
+  std::error_code error;
+  const fs::file_time_type written = fs::last_write_time(file, error);
+  return !error && fs::file_time_type::clock::now() - written < std::chrono::minutes(1);
+}
+
+bool is_stopped(const fs::path& file) {
+  const std::string name = file.filename().string();
+  const std::string process = name.substr(name.find('_') + 1);
+  const auto stat = read_process_stat("/proc/" + process.substr(0, process.find('_')));
+  return stat && stat->state == 'T';
 }
 
 // Of the whole file. It is asked for without taking it: who looks is in nobody's way.
@@ -55,12 +85,11 @@ arrow::Result<DashboardAddress> DashboardAddress::announce(const std::string& st
   const std::string folder = folder_in(state_directory);
   std::error_code ignored;  // open() says more
   fs::create_directories(folder, ignored);
-  for (const std::string& left : files_in(folder)) {
+  for (const fs::path& left : files_in(folder)) {
+    if (is_hidden(left) && is_of_now(left)) continue;
     if (const Descriptor file = opened(left, O_RDWR); file && !is_served(file)) fs::remove(left, ignored);
   }
-  char name[64];
-  const auto now = static_cast<long long>(SystemClock().now().time_since_epoch().count());
-  std::snprintf(name, sizeof name, "%020lld_%d", now, static_cast<int>(::getpid()));
+  const std::string name = file_name(SystemClock().now(), ::getpid());
   const std::string path = folder + "/" + name, hidden = folder + "/." + name;
   Descriptor file = opened(hidden, O_RDWR | O_CREAT | O_EXCL);
   if (!file) return errno_status("cannot write " + hidden);
@@ -82,9 +111,9 @@ DashboardAddress::~DashboardAddress() {
 }
 
 std::optional<std::string> DashboardAddress::find(const std::string& state_directory, const std::string& location) {
-  for (const std::string& path : files_in(folder_in(state_directory))) {
+  for (const fs::path& path : files_in(folder_in(state_directory))) {
     const Descriptor file = opened(path, O_RDONLY);
-    if (!is_served(file)) continue;
+    if (is_hidden(path) || !is_served(file) || is_stopped(path)) continue;
     std::array<char, 64 << 10> text{};
     const ssize_t size = ::pread(file.get(), text.data(), text.size(), 0);
     if (size <= 0) continue;

@@ -2,8 +2,9 @@
 //
 // Each dashboard has a file in the folder `dashboards` of the state directory: its address, and the storage paths that
 // it shows, a line each. The file is locked for as long as the dashboard lives, so that one that was killed is not
-// found; the next one removes it. Of several dashboards that show a run the one that began first is found. Not
-// thread-safe.
+// found; the next one on this machine removes it. Files of other machines, which may share the folder, are passed over.
+// Of several dashboards that show a run the one that began first is found; one that is stopped (Ctrl-Z) answers nobody
+// and is not. Not thread-safe.
 #pragma once
 
 #include <arrow/result.h>
@@ -19,7 +20,8 @@ namespace paceline::track {
 class DashboardAddress {
  public:
   /// From now on until its end others find `url`, such as "http://127.0.0.1:8265/". `storage_paths`: it shows only runs
-  /// in these; empty: all. IOError where the file cannot be written.
+  /// in these; empty: all. IOError where the file cannot be written
+  /// or locked.
   static arrow::Result<DashboardAddress> announce(const std::string& state_directory, const std::string& url,
                                                   const std::vector<std::string>& storage_paths = {});
   ~DashboardAddress();

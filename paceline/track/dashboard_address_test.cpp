@@ -1,9 +1,14 @@
 #include "paceline/track/dashboard_address.h"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 
+#include "paceline/core/posix/host_name.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/run_id.h"
 
@@ -44,10 +49,37 @@ TEST(DashboardAddress, OfSeveralThatShowTheRunTheFirstThatLivesIsFound) {
 
 TEST(DashboardAddress, WhatAKilledOneHasLeftIsNotFoundAndGoes) {
   const testing::TemporaryFolder folder;
-  testing::write_file(folder / "dashboards/00000000000000000001_7", "http://127.0.0.1:9/");
+  const std::string name = "00000000000000000001_7_" + host_name();
+  const std::string left = folder / ("dashboards/" + name), before_its_lock = folder / ("dashboards/." + name);
+  for (const std::string& file : {left, before_its_lock}) testing::write_file(file, "http://127.0.0.1:9/");
+  std::filesystem::last_write_time(before_its_lock,
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  const std::string elsewhere = folder / "dashboards/00000000000000000001_7_elsewhere";
+  const std::string just_begun = folder / ("dashboards/.00000000000000000002_7_" + host_name());
+  for (const std::string& file : {elsewhere, just_begun}) testing::write_file(file, "http://127.0.0.1:8/");
   EXPECT_EQ(DashboardAddress::find(folder.path(), "/runs/mnist"), std::nullopt);
   const auto next = DashboardAddress::announce(folder.path(), "http://127.0.0.1:2/").ValueOrDie();
-  EXPECT_FALSE(std::filesystem::exists(folder / "dashboards/00000000000000000001_7"));
+  for (const std::string& file : {left, before_its_lock}) EXPECT_FALSE(std::filesystem::exists(file)) << file;
+  for (const std::string& file : {elsewhere, just_begun}) EXPECT_TRUE(std::filesystem::exists(file)) << file;
+}
+
+TEST(DashboardAddress, OneThatIsStoppedHidesNoOther) {
+  const testing::TemporaryFolder folder;
+  const pid_t stopped = ::fork();
+  if (stopped == 0) {
+    const auto first = DashboardAddress::announce(folder.path(), "http://127.0.0.1:1/");
+    ::raise(SIGSTOP);
+    ::_exit(first.ok() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(stopped, &status, WUNTRACED), stopped);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  const auto find = [&folder] { return DashboardAddress::find(folder.path(), "/runs/mnist"); };
+  EXPECT_EQ(find(), std::nullopt);
+  const auto second = DashboardAddress::announce(folder.path(), "http://127.0.0.1:2/").ValueOrDie();
+  EXPECT_THAT(find(), Optional(std::string("http://127.0.0.1:2/")));
+  ::kill(stopped, SIGKILL);
+  ::waitpid(stopped, &status, 0);
 }
 
 TEST(DashboardAddress, IsFoundForRunsThatItShows) {

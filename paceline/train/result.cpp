@@ -50,7 +50,7 @@ int Result::exit_code() const {
 
 Result Result::from_path(const std::string& path) {
   Result result;
-  result.location = value_or_throw(storage::resolve_location(path, std::filesystem::current_path()));
+  result.location = value_or_throw(storage::resolve_here(path));
   result.path = result.location.text();
   if (!result.location.is_uri() && !std::filesystem::is_directory(result.path)) {
     throw StorageError("Experiment folder " + result.path +

@@ -42,10 +42,10 @@ struct Rates {
 
 Rates rates_of(const std::string& run_folder, int64_t process, bool is_live, double now) {
   const SampledSource source{"data", std::to_string(process)};
-  const auto last_seconds = [&](double from) {
-    return sample_curves(run_folder, source, {}, {.from = from, .points = static_cast<size_t>(kRecentSeconds)});
-  };
-  const auto curves = last_seconds(is_live ? now - kRecentSeconds : now);
+  // Of one that has ended only when it began and ended is asked.
+  const auto curves = sample_curves(
+      run_folder, source, {},
+      {.from = is_live ? now - kRecentSeconds : now, .points = is_live ? static_cast<size_t>(kRecentSeconds) : 0});
   if (!curves.ok()) return {};
   return {.is_recent = is_live && now - curves->last < kFreshSeconds, .curves = *curves};
 }
@@ -63,32 +63,35 @@ std::string state_of(const OperatorSummary& one, const Rates& rates, bool is_liv
   return rates.is_recent && is_held_up ? "blocked" : "idle";
 }
 
-// How long the ranks waited, of the time in which they read: all of them, and the one that waited most. The share of
-// all of that time.
-double add_waiting(const Rates& rates, DatasetSummary& dataset) {
+// How long ranks waited, of the time in which they read.
+struct Waited {
+  double of_all = 0;   // of all that time, all ranks
+  double most = 0;     // likewise, the rank that waited most
+  MaybeNumber recent;  // of the last seconds, all ranks, where that was sampled
+};
+
+Waited waited_of(const std::string& dataset, const std::vector<RankFigures>& ranks, const Rates& rates) {
+  Waited shares;
   double waited = 0, open = 0;
-  for (const RankFigures& rank : dataset.ranks) {
+  for (const RankFigures& rank : ranks) {
     waited += rank.waited_s;
     open += rank.open_s;
-    if (rank.open_s > 0) dataset.most_waited_share = std::max(dataset.most_waited_share, rank.waited_s / rank.open_s);
+    if (rank.open_s > 0) shares.most = std::max(shares.most, rank.waited_s / rank.open_s);
   }
-  const double of_all = open > 0 ? waited / open : 0;
-  dataset.waited_share = of_all;
-  const MaybeNumber waiting = rates.recent(dataset.name + "/waiting_ranks");
-  if (waiting && !dataset.ranks.empty()) {
-    dataset.waited_share = std::min(1.0, *waiting / static_cast<double>(dataset.ranks.size()));
-  }
-  return of_all;
+  if (open > 0) shares.of_all = waited / open;
+  const MaybeNumber waiting = rates.recent(dataset + "/waiting_ranks");
+  if (waiting && !ranks.empty()) shares.recent = std::min(1.0, *waiting / static_cast<double>(ranks.size()));
+  return shares;
 }
 
 // The operator whose threads work most is the one that more threads, or a quicker function, would help: operators of a
 // dataset have no queues between them, a thread takes a block through all of them.
-void add_verdict(const Rates& rates, double waited_of_all, DatasetSummary& dataset) {
-  const bool is_now = rates.is_recent;
-  const std::string of_all = percent(waited_of_all) + " of the time";
-  const std::string waited =
-      is_now ? "ranks waited " + percent(dataset.waited_share) + " of the last 10 s for it, " + of_all + " so far"
-             : "ranks waited " + of_all + " for it";
+void add_verdict(const Waited& shares, DatasetSummary& dataset) {
+  const std::string of_all = percent(shares.of_all) + " of the time";
+  const std::string span = std::to_string(static_cast<int>(kRecentSeconds)) + " s";
+  const std::string waited = shares.recent ? "ranks waited " + percent(*shares.recent) + " of the last " + span +
+                                                 " for it, " + of_all + " so far"
+                                           : "ranks waited " + of_all + " for it";
   if (dataset.ranks.empty()) {
     dataset.verdict = "nobody has read it yet";
     return;
@@ -98,13 +101,13 @@ void add_verdict(const Rates& rates, double waited_of_all, DatasetSummary& datas
     dataset.verdict = "no rank has said yet how long it waits";
     return;
   }
-  if (std::max(dataset.waited_share, is_now ? 0 : dataset.most_waited_share) < kMuchWaiting) {
-    const bool was_before = is_now && waited_of_all >= kMuchWaiting;
+  if (shares.recent.value_or(std::max(shares.of_all, shares.most)) < kMuchWaiting) {
+    const bool was_before = shares.recent && shares.of_all >= kMuchWaiting;
     dataset.verdict = std::string("data is not the limit") + (was_before ? " now: " : ": ") + waited;
     return;
   }
   const auto work = [&](const OperatorSummary& one) {
-    return rates.is_recent ? one.busy_threads.value_or(0) : one.figures.block_generation_time;
+    return shares.recent ? one.busy_threads.value_or(0) : one.figures.block_generation_time;
   };
   double all = 0;
   for (const OperatorSummary& one : dataset.operators) all += work(one);
@@ -146,7 +149,10 @@ DatasetSummary summary_of(const run::ProcessFigures& process, const DatasetFigur
     dataset.operators.push_back(std::move(one));
   }
   dataset.state = !is_live ? "ended" : is_running ? "running" : "idle";
-  add_verdict(rates, add_waiting(rates, dataset), dataset);
+  const Waited shares = waited_of(figures.name, figures.ranks, rates);
+  dataset.waited_share = shares.recent.value_or(shares.of_all);
+  dataset.most_waited_share = shares.most;
+  add_verdict(shares, dataset);
   return dataset;
 }
 

@@ -74,6 +74,14 @@ TEST_F(DataSummary, WhatWasSlowBeforeIsNotSaidToBeNoLimitAtAll) {
             "data is not the limit now: ranks waited 0.0 % of the last 10 s for it, 30 % of the time so far");
 }
 
+TEST_F(DataSummary, OfSecondsThatNobodyHasSampledNothingIsSaid) {
+  read(3, 1100, 60, 0.3);
+  const DatasetSummary silent = summary(true, 1112);
+  EXPECT_EQ(silent.bottleneck, "Map(decode)");
+  EXPECT_EQ(silent.verdict,
+            "bottleneck: Map(decode), which takes 75 % of its operators' time; ranks waited 30 % of the time for it");
+}
+
 TEST_F(DataSummary, OfARunThatIsOverIsOfAllItsTime) {
   read(3, 1100, 60, 0.01);
   record_.run.state = "finished";

@@ -54,26 +54,4 @@ arrow::Result<CollectivesSummary> shown_collectives(const track::RunRow& run) {
   return summary_of(run.path, kept);
 }
 
-arrow::Result<Json> stop_run(const track::RunRow& run, const std::string& who) {
-  if (track::is_over(run)) return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, " already");
-  return run::request_stop(run.path, who);
-}
-
-arrow::Status ask_run_for_checkpoint(const track::RunRow& run, const std::string& who) {
-  if (track::is_over(run))
-    return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives");
-  return run::request_checkpoint(run.path, who);
-}
-
-arrow::Result<std::vector<stacks::WorkerStacks>> stacks_of_run(const track::RunRow& run, int64_t rank) {
-  if (track::is_over(run))
-    return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives");
-  ARROW_ASSIGN_OR_RAISE(auto workers, run::request_stacks(run.path, rank));
-  if (workers.empty() && rank >= 0) {
-    return arrow::Status::KeyError("no worker of run ", run.name, " has rank ", rank, " now; `paceline show ", run.name,
-                                   "` lists them");
-  }
-  return workers;
-}
-
 }  // namespace paceline::views

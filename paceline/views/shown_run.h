@@ -28,15 +28,4 @@ RunSummary shown_run(const track::RunRecord& record, std::chrono::milliseconds p
 /// these are those that were kept before. Where it has none, `ranks` is 0.
 arrow::Result<CollectivesSummary> shown_collectives(const track::RunRow& run);
 
-/// Asks the train loops of a live run for a checkpoint. Invalid when it is over, and where they save none, with the
-/// reason.
-arrow::Status ask_run_for_checkpoint(const track::RunRow& run, const std::string& who);
-
-/// Asks a live run to stop; gives its status after that. Invalid when it is over.
-arrow::Result<Json> stop_run(const track::RunRow& run, const std::string& who);
-
-/// What every thread of a live run's workers is doing; of one rank, or with -1 of all. Invalid when the run is over;
-/// KeyError when no worker has that rank now.
-arrow::Result<std::vector<stacks::WorkerStacks>> stacks_of_run(const track::RunRow& run, int64_t rank);
-
 }  // namespace paceline::views

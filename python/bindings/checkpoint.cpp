@@ -78,8 +78,7 @@ void bind_checkpoint(py::module_& module) {
       .def_static(
           "at",
           [](const std::string& path) {
-            return CheckpointAccess::published(
-                value_or_throw(storage::resolve_location(path, std::filesystem::current_path().string())));
+            return CheckpointAccess::published(value_or_throw(storage::resolve_here(path)));
           },
           py::arg("path"), "Of a folder that need not be there yet.")
       .def_static(

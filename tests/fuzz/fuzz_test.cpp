@@ -5,6 +5,7 @@
 
 #include <ranges>
 #include <sstream>
+#include <utility>
 
 #include "paceline/agent/out_of_memory_internal.h"
 #include "paceline/agent/sampling/kernel_texts.h"
@@ -196,9 +197,14 @@ TEST(Fuzz, KernelFiles) {
   Fuzzer("kernel").run([](std::string_view text) {
     (void)parse_process_stat(text);
     for (const char* name : {"SigBlk:", "oom_kill", "MemAvailable:"}) (void)parse_kernel_number(text, name);
-    if (const auto mapping = stacks::find_mapping(std::string(text), 0x7f0000001000)) {
+    const stacks::Mappings mappings{std::string(text)};
+    if (const stacks::Mapping* const mapping = mappings.find(0x7f0000001000)) {
       EXPECT_LE(mapping->start, 0x7f0000001000);
       EXPECT_GT(mapping->end, 0x7f0000001000);
+    }
+    uint64_t end = 0;
+    for (const stacks::Image& image : stacks::images_of(mappings)) {
+      EXPECT_LE(std::exchange(end, image.end), image.start);
     }
     (void)agent::out_of_memory_files(text);
     (void)parse_memory_limit(text);

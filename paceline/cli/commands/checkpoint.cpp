@@ -1,8 +1,6 @@
 // paceline checkpoint ls | verify | now | diff | export
 #include "paceline/cli/commands/checkpoint.h"
 
-#include <filesystem>
-
 #include "paceline/checkpoint/store.h"
 #include "paceline/cli/command.h"
 #include "paceline/cli/run_lookup.h"
@@ -12,7 +10,7 @@
 #include "paceline/run/reader.h"
 #include "paceline/track/status_line.h"
 #include "paceline/views/checkpoint_list.h"
-#include "paceline/views/shown_run.h"
+#include "paceline/views/run_actions.h"
 
 namespace paceline::cli {
 namespace {
@@ -23,7 +21,7 @@ std::string counted(int64_t count, const std::string& noun) {
 }
 
 arrow::Status verify(const std::string& text, bool as_json) {
-  ARROW_ASSIGN_OR_RAISE(const storage::Location path, checkpoint_location(text));
+  ARROW_ASSIGN_OR_RAISE(const storage::Location path, storage::resolve_here(text));
   ARROW_ASSIGN_OR_RAISE(const views::VerifiedCheckpoint found, views::verify_checkpoint(path));
   if (as_json) {
     Json json = found;
@@ -61,7 +59,7 @@ arrow::Status ask_for_checkpoint(const std::string& run, bool as_json) {
   ARROW_RETURN_NOT_OK(views::ask_run_for_checkpoint(record.run, asker("checkpoint now")));
   // Whether the loop then reports one nobody knows before it does.
   if (as_json) {
-    print(encode_json({{"run", record.run.name}, {"is_asked", true}}) + "\n");
+    print(encode_json({{"run", record.run.name}}) + "\n");
     return arrow::Status::OK();
   }
   print("the ranks hear that they are to save a checkpoint at one of their next steps; `paceline checkpoint ls " + run +
@@ -70,11 +68,6 @@ arrow::Status ask_for_checkpoint(const std::string& run, bool as_json) {
 }
 
 }  // namespace
-
-arrow::Result<storage::Location> checkpoint_location(const std::string& text) {
-  std::error_code error;
-  return storage::resolve_location(text, std::filesystem::current_path(error).string());
-}
 
 std::shared_ptr<std::string> add_checkpoint_path(CLI::App& command, const std::string& name) {
   const auto path = std::make_shared<std::string>();

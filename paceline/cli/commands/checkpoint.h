@@ -1,13 +1,9 @@
-// The commands below `paceline checkpoint`, one file each, and what they share.
+// The commands below `paceline checkpoint`, and what they share.
 #pragma once
-
-#include <arrow/result.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
-
-#include "paceline/storage/location.h"
 
 namespace paceline::cli {
 
@@ -20,9 +16,7 @@ void add_checkpoint_diff(CLI::App& group, int& exit_code);
 /// paceline checkpoint export PATH -o OUT [--item ITEM] [--max-shard-size SIZE] [--json]
 void add_checkpoint_export(CLI::App& group, int& exit_code);
 
-/// A positional that names a checkpoint's folder, as checkpoint_location() takes it.
+/// A positional that names a checkpoint's folder; a path or a URI.
 std::shared_ptr<std::string> add_checkpoint_path(CLI::App& command, const std::string& name);
-/// Where that is: a path, absolute or relative to the current directory or "~/…", or a URI. Invalid for anything else.
-arrow::Result<storage::Location> checkpoint_location(const std::string& text);
 
 }  // namespace paceline::cli

@@ -5,6 +5,7 @@
 #include "paceline/cli/commands/checkpoint.h"
 #include "paceline/cli/table.h"
 #include "paceline/core/json.h"
+#include "paceline/storage/location.h"
 
 namespace paceline::cli {
 namespace {
@@ -35,8 +36,8 @@ std::string text_of(const checkpoint::CheckpointDiff& diff, size_t most) {
 }
 
 arrow::Result<checkpoint::CheckpointDiff> diff_of(const std::string& first, const std::string& second) {
-  ARROW_ASSIGN_OR_RAISE(const storage::Location one, checkpoint_location(first));
-  ARROW_ASSIGN_OR_RAISE(const storage::Location other, checkpoint_location(second));
+  ARROW_ASSIGN_OR_RAISE(const storage::Location one, storage::resolve_here(first));
+  ARROW_ASSIGN_OR_RAISE(const storage::Location other, storage::resolve_here(second));
   return checkpoint::diff(one, other);
 }
 

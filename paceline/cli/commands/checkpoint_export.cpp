@@ -6,6 +6,7 @@
 #include "paceline/cli/commands/checkpoint.h"
 #include "paceline/cli/table.h"
 #include "paceline/core/bytes_text.h"
+#include "paceline/storage/location.h"
 
 namespace paceline::cli {
 namespace {
@@ -25,7 +26,7 @@ arrow::Result<std::string> item_of(const storage::Location& path, const ExportSe
 }
 
 arrow::Status export_tensors(const std::string& text, const ExportSettings& settings, bool as_json) {
-  ARROW_ASSIGN_OR_RAISE(const storage::Location path, checkpoint_location(text));
+  ARROW_ASSIGN_OR_RAISE(const storage::Location path, storage::resolve_here(text));
   ARROW_ASSIGN_OR_RAISE(const std::string item, item_of(path, settings));
   const bool for_torch = settings.output.ends_with(".pt") || settings.output.ends_with(".pth");
   ARROW_ASSIGN_OR_RAISE(const auto exported, for_torch ? checkpoint::export_torch(path, item, settings.output)
@@ -55,9 +56,7 @@ void add_checkpoint_export(CLI::App& group, int& exit_code) {
       "model.safetensors, or for several files with an index. Sharded tensors are put together.");
   const auto path = add_checkpoint_path(*command, "PATH");
   const auto settings = std::make_shared<ExportSettings>();
-  command->add_option("-o,--output", settings->output, "Folder, or a file that ends with .pt")
-      ->required()
-      ->type_name("OUT");
+  add_output(*command, settings->output, "Folder, or a file that ends with .pt")->required()->type_name("OUT");
   auto* item = command
                    ->add_option("--item", settings->item,
                                 "Export only this item's tensors, under their names in it; by default \"model\" if "

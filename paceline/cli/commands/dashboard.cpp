@@ -73,8 +73,7 @@ class End {
 arrow::Result<std::vector<std::string>> index_storage_paths(const std::vector<std::string>& given) {
   std::vector<std::string> paths;
   for (const std::string& path : given) {
-    ARROW_ASSIGN_OR_RAISE(const storage::Location location,
-                          storage::resolve_location(path, std::filesystem::current_path().string()));
+    ARROW_ASSIGN_OR_RAISE(const storage::Location location, storage::resolve_here(path));
     paths.push_back(location.text());
   }
   if (given.empty()) return paths;
@@ -101,7 +100,9 @@ void tell_user(const dashboard::Dashboard& running, const DashboardFlags& flags)
     tell(std::string(is_on_network ? "it can be reached from other machines, unencrypted; " : "") +
          "who has no code needs the token in " + running.token_file());
   }
-  tell("Prometheus reads /metrics with the token in " + running.metrics_token_file() + "; Ctrl-C ends this");
+  const std::string& token_file = running.metrics_token_file();
+  tell((token_file.empty() ? "" : "Prometheus reads /metrics with the token in " + token_file + "; ") +
+       "Ctrl-C ends this");
 }
 
 arrow::Status serve(const DashboardFlags& flags) {

@@ -55,9 +55,7 @@ arrow::Result<std::vector<std::string>> run_folders_in(const std::string& folder
 
 // The runs at what a user wrote.
 arrow::Result<std::vector<std::string>> runs_of(const std::string& place) {
-  std::error_code error;
-  ARROW_ASSIGN_OR_RAISE(const storage::Location location,
-                        storage::resolve_location(place, fs::current_path(error).string()));
+  ARROW_ASSIGN_OR_RAISE(const storage::Location location, storage::resolve_here(place));
   return location.is_uri() ? runs_at(location) : run_folders_in(location.text());
 }
 
@@ -79,8 +77,8 @@ std::string canonical(const std::string& path) {
 std::vector<std::string> usual_places(const std::vector<track::RunRow>& known) {
   std::set<std::string> places;
   for (const track::RunRow& run : known) places.insert(fs::path(run.path).parent_path().string());
-  const auto usual = storage::resolve_folder(RunConfig{}.storage_path, fs::current_path().string());
-  if (usual.ok()) places.insert(*usual);
+  const auto usual = storage::resolve_here(RunConfig{}.storage_path);
+  if (usual.ok()) places.insert(usual->text());
   std::error_code error;
   std::erase_if(places, [&error](const std::string& place) { return !fs::is_directory(place, error); });
   return {places.begin(), places.end()};

@@ -122,7 +122,7 @@ void add_metrics(CLI::App& program, int& exit_code) {
   const auto run = add_run(*command);
   auto* plot = command->add_option("--plot", settings->plot, "Draw this metric; nested names as in eval/accuracy")
                    ->type_name("NAME");
-  command->add_option("-o,--output", settings->output, "Draw the curve into this file instead: .png or .svg")
+  add_output(*command, settings->output, "Draw the curve into this file instead: .png or .svg")
       ->needs(plot)
       ->check(problem_of_path)
       ->type_name("FILE");

@@ -21,7 +21,7 @@
 #include "paceline/rpc/profile_kind.h"
 #include "paceline/run/reader.h"
 #include "paceline/storage/local/durable.h"
-#include "paceline/views/profiles.h"
+#include "paceline/views/run_actions.h"
 
 namespace paceline::cli {
 namespace {
@@ -137,7 +137,7 @@ arrow::Status profile(const ProfileSettings& settings) {
   if (settings.as_json) {
     print(encode_json(summary_json(taken.profiles, taken.folder)) + "\n");
   } else {
-    print(settings.kind == rpc::kOffCpuProfile ? waits_summary_of(taken.profiles) : summary_of(taken.profiles));
+    print(rpc::shows_waits(settings.kind) ? waits_summary_of(taken.profiles) : summary_of(taken.profiles));
     if (is_wanted && written.ok()) print("written to " + settings.output + "\n");
     if (!taken.folder.empty()) print("kept in " + taken.folder + "\n");
     if (!taken.problem.empty()) print(taken.problem + "\n");
@@ -184,10 +184,9 @@ void add_profile(CLI::App& program, int& exit_code) {
       ->check(CLI::Validator(CLI::Range(int64_t{1}, rpc::kMostProfiledSteps)).description(""))
       ->type_name("N")
       ->needs("--timeline");
-  command
-      ->add_option("-o,--output", settings->output,
-                   "Write the profile into this file: .json (speedscope), .folded or .txt (a line for each stack); a "
-                   "timeline, of one rank, as .json.gz")
+  add_output(*command, settings->output,
+             "Write the profile into this file: .json (speedscope), .folded or .txt (a line for each stack); a "
+             "timeline, of one rank, as .json.gz")
       ->check(problem_of_profile_path)
       ->type_name("FILE");
   const auto as_json = add_json(*command);

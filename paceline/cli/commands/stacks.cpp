@@ -4,7 +4,7 @@
 #include "paceline/cli/command.h"
 #include "paceline/cli/run_lookup.h"
 #include "paceline/run/reader.h"
-#include "paceline/views/shown_run.h"
+#include "paceline/views/run_actions.h"
 
 namespace paceline::cli {
 namespace {

@@ -27,8 +27,7 @@ void RunLoop::ask_profiles(const rpc::RunProfileRequest& wanted, ProfileQuestion
   }
   const std::string whose = wanted.rank >= 0 ? "of rank " + std::to_string(wanted.rank) : "of all ranks";
   const std::string who = wanted.who.empty() ? "the command line" : wanted.who;
-  const char* const article = wanted.kind == rpc::kOffCpuProfile ? " asks for an " : " asks for a ";
-  books_.log().info(who + article + wanted.kind + " profile " + whose + ", " +
+  books_.log().info(who + " asks for a profile (" + wanted.kind + ") " + whose + ", " +
                     (wanted.steps > 0 ? std::to_string(wanted.steps) + " steps within " : "") +
                     std::to_string(std::lround(seconds)) + " s");
   run::KeptProfile& profile = question.answers.profile;

@@ -238,13 +238,7 @@ std::string joined(const std::vector<std::string>& texts, std::string_view befor
 }  // namespace
 
 arrow::Result<Place> open_location(std::string_view text) {
-  std::error_code error;
-  const std::string directory = std::filesystem::current_path(error).string();
-  if (error && !storage::is_uri(text) && !text.starts_with('/')) {
-    return arrow::Status::IOError("cannot resolve ", text, ": the current directory is gone (", error.message(),
-                                  "); give an absolute path");
-  }
-  ARROW_ASSIGN_OR_RAISE(const storage::Location location, storage::resolve_location(text, directory));
+  ARROW_ASSIGN_OR_RAISE(const storage::Location location, storage::resolve_here(text));
   if (location.is_uri()) return open_in_store(location);
   return Place{.file_system = std::make_shared<arrow::fs::LocalFileSystem>(arrow::io::IOContext(reading_memory())),
                .path = location.with_credentials()};

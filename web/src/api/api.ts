@@ -170,8 +170,8 @@ export function stopRun(id: string): Promise<unknown> {
   return post(runPath(id, "/actions"), { action: "stop" });
 }
 
-/** What every thread of a live run's workers, or of one rank, is doing. */
-export async function takeStacks(id: string, rank = -1): Promise<WorkerStacks[]> {
+/** What every thread of a live run's workers is doing; of one rank, or with −1 of all. */
+export async function takeStacks(id: string, rank: number): Promise<WorkerStacks[]> {
   const answer = await post<{ workers: WorkerStacks[] }>(runPath(id, "/actions"), { action: "stacks", rank });
   return answer.workers;
 }

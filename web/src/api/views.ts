@@ -1,4 +1,5 @@
-// What the server answers: the views of the command line's `--json` (docs/command_line.md), member by member.
+// What the pages read of the server's answers, which are the views of the command line's `--json`
+// (docs/command_line.md): a test compares them with docs/openapi.json.
 //
 // Times are seconds since the Unix epoch. Later versions may add members; those that not every version has are
 // optional.

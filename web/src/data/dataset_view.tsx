@@ -1,6 +1,6 @@
 // One dataset: what bounds it, its operators in the order in which blocks go through them, and how long ranks waited.
 import type { DatasetSummary, OperatorSummary } from "../api/views.ts";
-import { byteRateText, bytesText, countText, numberText, percentText, plural } from "../format/number.ts";
+import { byteRateText, bytesText, coresText, countText, maybe, numberText, percentText, plural } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import type { Tone } from "../runs/run_state.ts";
 import { Icon, type IconName } from "../shell/icons.tsx";
@@ -23,8 +23,6 @@ export function DataState({ state }: { state: OperatorSummary["state"] }) {
     </span>
   );
 }
-
-const maybe = (value: number | null, text: (value: number) => string) => (value === null ? "–" : text(value));
 
 interface OperatorProps {
   operator: OperatorSummary;
@@ -60,7 +58,7 @@ function Operator({ operator, level, busy, isBottleneck }: OperatorProps) {
           <span class="share-bar" aria-hidden="true">
             <span style={{ width: `${100 * busy}%` }} />
           </span>
-          {maybe(operator.busy_threads, (threads) => numberText(Number(threads.toPrecision(2))))}
+          {maybe(operator.busy_threads, coresText)}
         </span>
       </td>
       <td class="number">{countText(figures.num_tasks_running)}</td>

@@ -24,6 +24,16 @@ function groups(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 12 });
 }
 
+/** Of what may not be known: "–" then. */
+export function maybe(value: number | null | undefined, text: (value: number) => string): string {
+  return value === null || value === undefined ? "–" : text(value);
+}
+
+/** Cores or threads that are busy, in parts: "0.031", "1.7", "112". */
+export function coresText(cores: number): string {
+  return numberText(cores < 100 ? Number(cores.toPrecision(2)) : Math.round(cores));
+}
+
 export function countText(value: number): string {
   return groups(Math.round(value));
 }
@@ -64,4 +74,11 @@ export function rangesText(numbers: number[]): string {
     else ranges.push([number, number]);
   }
   return ranges.map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`)).join(", ");
+}
+
+/** "rank 3", "ranks 0–3, 5"; −1 is a worker that has none. */
+export function ranksText(ranks: number[]): string {
+  const given = ranks.filter((rank) => rank >= 0);
+  if (given.length === 0) return "a worker without a rank";
+  return `${given.length === 1 ? "rank" : "ranks"} ${rangesText(given)}`;
 }

@@ -2,14 +2,14 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { fetchNodes, fetchSamples } from "../api/api.ts";
 import type { NodeSummary } from "../api/views.ts";
-import { byteRateText, bytesText, countText, numberText, percentText } from "../format/number.ts";
+import { byteRateText, bytesText, coresText, countText, maybe, numberText, percentText } from "../format/number.ts";
 import { Crumbs } from "../shell/crumbs.tsx";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { type Parameters, logsHash, runHash, workerHash } from "../shell/route.ts";
 import { Ago, useNow } from "../shell/time.tsx";
 import { printable } from "../text/printable.ts";
 import { ChartGrid, SpanTools } from "./chart_grid.tsx";
-import { NodeState, maybe } from "./node_table.tsx";
+import { NodeState } from "./node_table.tsx";
 import { useRefreshed } from "./refresh.ts";
 import { nodeCharts, partOf, processLabel } from "./sample_charts.ts";
 
@@ -124,7 +124,7 @@ function Processes({ id, node }: { id: string; node: NodeSummary }) {
                   {rank === undefined ? printable(label) : <a href={workerHash(id, rank)}>{printable(label)}</a>}
                 </td>
                 <td class="number">{process.pid}</td>
-                <td class="number">{maybe(process.cpu_cores, numberText)}</td>
+                <td class="number">{maybe(process.cpu_cores, coresText)}</td>
                 <td class="number">{maybe(process.rss_bytes, bytesText)}</td>
                 <td class="number">{maybe(process.gpu_memory_bytes, bytesText)}</td>
                 <td class="number">{maybe(process.threads, countText)}</td>

@@ -1,15 +1,11 @@
 // Nodes, a row each, with what they do now: of one run, or of all of them.
 import { type ComponentChildren, Fragment } from "preact";
 import type { NodeSample, NodeSummary } from "../api/views.ts";
-import { byteRateText, bytesText, countText, numberText, percentText, rangesText } from "../format/number.ts";
+import { byteRateText, bytesText, coresText, countText, maybe, percentText, rangesText } from "../format/number.ts";
 import { nodeHash, runHash } from "../shell/route.ts";
 import { printable } from "../text/printable.ts";
 import { Icon } from "../shell/icons.tsx";
 import type { Machine, NodeOfRun } from "./machines.ts";
-
-export const maybe = (value: number | null | undefined, text: (value: number) => string) =>
-  value === null || value === undefined ? "–" : text(value);
-
 
 /** A share as a bar with its number. */
 function Share({ part, whole, text }: { part: number | null; whole: number | null; text: string }) {
@@ -99,7 +95,7 @@ function RunCells({ sample }: { sample: NodeSample }) {
   const { processes } = sample;
   return (
     <>
-      <td>{maybe(sumOf(processes.map((one) => one.cpu_cores)), (cores) => `${numberText(Number(cores.toFixed(2)))} cores`)}</td>
+      <td>{maybe(sumOf(processes.map((one) => one.cpu_cores)), (cores) => `${coresText(cores)} cores`)}</td>
       <td>{maybe(sumOf(processes.map((one) => one.rss_bytes)), bytesText)}</td>
       <td />
       <td>{maybe(sumOf(processes.map((one) => one.gpu_memory_bytes)), bytesText)}</td>

@@ -2,7 +2,7 @@
 import type { NodeSummary, SamplesJson } from "../api/views.ts";
 import type { Unit } from "../chart/chart.tsx";
 import type { Points } from "../chart/series.ts";
-import { byteRateText, bytesText, numberText, percentText } from "../format/number.ts";
+import { byteRateText, bytesText, coresText, numberText, percentText } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 
 export interface ChartLine {
@@ -25,7 +25,7 @@ export const RATIO: Unit = { text: percentText, atLeast: 1 };
 export const BYTES: Unit = { text: bytesText, atLeast: 1024, steps: BYTE_STEPS };
 export const BYTES_PER_SECOND: Unit = { text: byteRateText, atLeast: 1024, steps: BYTE_STEPS };
 export const COUNT: Unit = { text: numberText, atLeast: 1 };
-const CORES: Unit = { text: (value) => numberText(Number(value.toPrecision(2))), atLeast: 1 };
+const CORES: Unit = { text: coresText, atLeast: 1 };
 const SECONDS: Unit = { text: durationText, atLeast: 1e-6 };
 const WATTS: Unit = { text: (value) => `${numberText(Math.round(value))} W`, atLeast: 100 };
 const CELSIUS: Unit = { text: (value) => `${numberText(value)} °C`, atLeast: 50 };

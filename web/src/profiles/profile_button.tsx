@@ -1,10 +1,10 @@
 // The buttons that take profiles; disabled, with the reason, where none can be taken.
 import { useState } from "preact/hooks";
 import type { RunView } from "../api/views.ts";
+import { whyNotAskable } from "../run/why_not.ts";
 import { useSession } from "../shell/session_page.tsx";
 import { ProfileDialog } from "./profile_dialog.tsx";
 import { type ProfileKind, factsOf } from "./profile_kinds.ts";
-import { whyNoProfile } from "./profile_text.ts";
 
 export interface ProfileButtonProps {
   id: string;
@@ -18,7 +18,7 @@ export interface ProfileButtonProps {
 export function ProfileButton({ id, run, rank, kind = "cpu", label = factsOf(kind).title }: ProfileButtonProps) {
   const [isOpen, setOpen] = useState(false);
   const { info } = useSession();
-  const reason = whyNoProfile(run, info?.read_only ?? false);
+  const reason = whyNotAskable(run, info?.read_only ?? false);
   return (
     <>
       <button type="button" disabled={reason !== ""} title={reason} onClick={() => setOpen(true)}>

@@ -10,7 +10,7 @@ import { ProblemNotice } from "../shell/notices.tsx";
 import { profileHash } from "../shell/route.ts";
 import { useNow } from "../shell/time.tsx";
 import { type ProfileKind, SECONDS, factsOf } from "./profile_kinds.ts";
-import { ALL_RANKS, WorkersChoice } from "./rank_options.tsx";
+import { ALL_RANKS, WorkersChoice } from "../run/rank_options.tsx";
 
 /** Nobody has waited long enough: the server, a proxy before it, or the browser. */
 const UNANSWERED = new Set([0, 502, 504]);
@@ -83,7 +83,7 @@ export function ProfileDialog({ id, run, kind, rank: first = ALL_RANKS, onClose 
       {started !== undefined ? (
         <Progress kind={kind} started={started} length={length} />
       ) : (
-        <form class="profile-form" onSubmit={(event) => void take(event)}>
+        <form class="dialog-form" onSubmit={(event) => void take(event)}>
           <p class="quiet">{explanation}</p>
           <WorkersChoice run={run} rank={rank} onChange={setRank} />
           <label>

@@ -1,16 +1,17 @@
 // What chooses the part of a profile that is shown, and what it is compared with: each choice stands in the address.
 import { useMemo } from "preact/hooks";
 import type { FlameGraph, KeptProfile } from "../api/views.ts";
-import { percentText } from "../format/number.ts";
+import { percentText, ranksText } from "../format/number.ts";
 import { Choices } from "../shell/choices.tsx";
 import { Icon } from "../shell/icons.tsx";
 import { setParameters } from "../shell/navigation.ts";
 import { printable } from "../text/printable.ts";
 import { ranksOf, samplesBy } from "./flame_tree.ts";
 import { isOfInterpreter } from "./interpreter.ts";
-import { ranksText, timeText } from "./profile_text.ts";
+import { canCompare } from "./profile_kinds.ts";
+import { timeText } from "./profile_text.ts";
 import type { ProfileView } from "./profile_view.ts";
-import { RankOptions } from "./rank_options.tsx";
+import { RankOptions } from "../run/rank_options.tsx";
 
 const ALL_RANKS = "all";
 
@@ -95,8 +96,8 @@ interface ThanSelectProps {
 }
 
 export function ThanSelect({ profiles, graph, view }: ThanSelectProps) {
-  const { name: own, kind: ownKind } = graph.profile;
-  const others = profiles.filter(({ name, kind }) => name !== own && kind === ownKind);
+  const own = graph.profile.name;
+  const others = profiles.filter((other) => other.name !== own && canCompare(graph.profile, other));
   const ranks = ranksOf(graph);
   const canCompareRanks = ranks.length > 1;
   const choose = (than: string) => {

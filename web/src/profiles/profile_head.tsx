@@ -1,12 +1,11 @@
 // What a profile is, whose, who asked for it, what is missing in it, and where else it can be looked at.
 import { speedscopePath, timelinePath } from "../api/api.ts";
 import type { FlameGraph, KeptProfile } from "../api/views.ts";
-import { plural } from "../format/number.ts";
+import { plural, ranksText } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import { Time } from "../shell/time.tsx";
 import { printable } from "../text/printable.ts";
 import { factsOf } from "./profile_kinds.ts";
-import { ranksText } from "./profile_text.ts";
 
 /** Nothing here shows timelines: what does reads files. */
 export function Timelines({ id, profile }: { id: string; profile: KeptProfile }) {

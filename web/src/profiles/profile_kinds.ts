@@ -98,6 +98,11 @@ export function isProfileKind(kind: string): kind is ProfileKind {
   return Object.hasOwn(KINDS, kind);
 }
 
+/** Whether their flame graphs show the same things. */
+export function canCompare(one: { kind: string }, other: { kind: string }): boolean {
+  return one.kind === other.kind && factsOf(one.kind).hasStacks;
+}
+
 /** A kind of a later version is a flame graph without a title of its own. */
 export function factsOf(kind: string): ProfileKindFacts {
   if (isProfileKind(kind)) return KINDS[kind];

@@ -11,7 +11,7 @@ import { OneProfile } from "./one_profile.tsx";
 import { ProfileButton } from "./profile_button.tsx";
 import { InterpreterChoice, LanguageChoice, RankSelect, ThanSelect, ThreadSelect } from "./profile_filters.tsx";
 import { ProfileHead, Timelines } from "./profile_head.tsx";
-import { factsOf, isProfileKind } from "./profile_kinds.ts";
+import { canCompare, factsOf, isProfileKind } from "./profile_kinds.ts";
 import { viewOf } from "./profile_view.ts";
 import { TwoProfiles } from "./two_profiles.tsx";
 
@@ -29,6 +29,7 @@ export function ProfilePage({ id, name, parameters }: ProfilePageProps) {
   const wanted = view?.than && view.than !== name ? view.than : null;
   const other = useResource(wanted && `${id}/${wanted}`, () => fetchProfile(id, wanted!));
   const than = view?.than === name ? own.data : other.data;
+  const isOther = than !== undefined && own.data !== undefined && !canCompare(own.data.profile, than.profile);
   const runName = printable(run.data?.name ?? id);
   useEffect(() => {
     document.title = `Profile of ${runName} — Paceline`;
@@ -69,8 +70,13 @@ export function ProfilePage({ id, name, parameters }: ProfilePageProps) {
           </div>
           <ProfileHead id={id} graph={graph} />
           {!hasStacks && <Timelines id={id} profile={graph.profile} />}
-          {hasStacks && view.than === "" && <OneProfile graph={graph} view={view} tools={tools} />}
-          {view.than !== "" && than && <TwoProfiles graph={graph} than={than} view={view} tools={tools} />}
+          {isOther && (
+            <p class="notice warn">
+              Only profiles of one kind can be compared: the other one is of kind {printable(than.profile.kind)}.
+            </p>
+          )}
+          {hasStacks && (view.than === "" || isOther) && <OneProfile graph={graph} view={view} tools={tools} />}
+          {view.than !== "" && than && !isOther && <TwoProfiles graph={graph} than={than} view={view} tools={tools} />}
           {view.than !== "" && !than && !other.problem && <Loading />}
         </>
       )}

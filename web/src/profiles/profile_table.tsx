@@ -1,12 +1,12 @@
 // Kept profiles, a row each.
 import type { KeptProfile } from "../api/views.ts";
-import { plural } from "../format/number.ts";
+import { plural, ranksText } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import { profileHash } from "../shell/route.ts";
 import { Time } from "../shell/time.tsx";
 import { printable } from "../text/printable.ts";
 import { factsOf } from "./profile_kinds.ts";
-import { ranksText, samplesText } from "./profile_text.ts";
+import { samplesText } from "./profile_text.ts";
 
 /** Rows that can be selected. */
 export interface Selection {

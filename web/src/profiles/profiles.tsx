@@ -3,28 +3,22 @@ import { useEffect, useState } from "preact/hooks";
 import { fetchProfiles } from "../api/api.ts";
 import { useResource } from "../api/resource.ts";
 import type { KeptProfile, RunView } from "../api/views.ts";
+import { whyNotAskable } from "../run/why_not.ts";
 import { go } from "../shell/navigation.ts";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { profileHash } from "../shell/route.ts";
 import { printable } from "../text/printable.ts";
 import { useSession } from "../shell/session_page.tsx";
 import { ProfileButton } from "./profile_button.tsx";
-import { PROFILE_KINDS, factsOf } from "./profile_kinds.ts";
+import { PROFILE_KINDS, canCompare } from "./profile_kinds.ts";
 import { ProfileTable } from "./profile_table.tsx";
-import { whyNoProfile } from "./profile_text.ts";
 
 const PAUSE_MS = 5000;
 
-/** Two flame graphs of the same things. */
-function canCompare(all: KeptProfile[], selected: string[]): boolean {
-  const [one, other] = all.filter(({ name }) => selected.includes(name));
-  return one !== undefined && other !== undefined && one.kind === other.kind && factsOf(one.kind).hasStacks;
-}
-
-/** The later of two compared with the earlier. */
+/** Where the later of the two that are selected is compared with the earlier; "" where they cannot be. */
 function compareHash(id: string, all: KeptProfile[], selected: string[]): string {
   const [later, earlier] = all.filter(({ name }) => selected.includes(name));
-  return profileHash(id, later?.name ?? "", { than: earlier?.name ?? "" });
+  return later && earlier && canCompare(later, earlier) ? profileHash(id, later.name, { than: earlier.name }) : "";
 }
 
 export function Profiles({ id, run }: { id: string; run: RunView }) {
@@ -36,9 +30,10 @@ export function Profiles({ id, run }: { id: string; run: RunView }) {
     const timer = window.setInterval(reload, PAUSE_MS); // others take profiles too
     return () => window.clearInterval(timer);
   }, [run.live, reload]);
-  const reason = whyNoProfile(run, info?.read_only ?? false);
+  const reason = whyNotAskable(run, info?.read_only ?? false);
   const toggle = (name: string) =>
     setSelected(selected.includes(name) ? selected.filter((one) => one !== name) : [...selected, name].slice(-2));
+  const comparison = compareHash(id, data ?? [], selected);
   const tools = (
     <div class="toolbar">
       {PROFILE_KINDS.map((kind) => (
@@ -47,9 +42,9 @@ export function Profiles({ id, run }: { id: string; run: RunView }) {
       {data && data.length > 1 && (
         <button
           type="button"
-          disabled={!canCompare(data, selected)}
-          title={canCompare(data, selected) ? "" : "Select two flame graphs of one kind"}
-          onClick={() => go(compareHash(id, data, selected))}
+          disabled={comparison === ""}
+          title={comparison ? "" : "Select two flame graphs of one kind"}
+          onClick={() => go(comparison)}
         >
           Compare
         </button>

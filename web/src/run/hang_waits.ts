@@ -13,6 +13,11 @@ export interface Wait {
   elsewhere: number[];
 }
 
+/** Whether others wait for it. */
+export function isWaitedFor(waits: Wait[], rank: number): boolean {
+  return waits.some(({ missing, elsewhere }) => missing.includes(rank) || elsewhere.includes(rank));
+}
+
 /** In the order of groups and numbers: the first of a group is what holds up the others. */
 export function waitsOf(ranks: HangRank[]): Wait[] {
   const waits = new Map<string, Wait>();

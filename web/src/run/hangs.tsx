@@ -2,17 +2,13 @@
 import { fetchHang, fetchHangs } from "../api/api.ts";
 import { useResource } from "../api/resource.ts";
 import type { Hang, RunView } from "../api/views.ts";
-import { plural, rangesText } from "../format/number.ts";
+import { plural, ranksText } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
 import { type Parameters, runHash } from "../shell/route.ts";
 import { printable } from "../text/printable.ts";
-import { type Wait, waitsOf } from "./hang_waits.ts";
+import { type Wait, isWaitedFor, waitsOf } from "./hang_waits.ts";
 import { StackList } from "./stack_list.tsx";
-
-function ranksText(ranks: number[]): string {
-  return `${ranks.length === 1 ? "rank" : "ranks"} ${rangesText(ranks)}`;
-}
 
 function WaitItem({ wait }: { wait: Wait }) {
   return (
@@ -41,7 +37,6 @@ function Ranks({ hang, waits }: { hang: Hang; waits: Wait[] }) {
   const ranks = [...hang.ranks].sort(
     (a, b) => Number(suspects.has(b.rank)) - Number(suspects.has(a.rank)) || a.rank - b.rank,
   );
-  const isWaitedFor = (rank: number) => waits.some(({ waiting }) => waiting.some((other) => other !== rank));
   return (
     <div class="scrolls ranks-that-stood" tabIndex={0} role="group" aria-label="How each rank stood">
       <table>
@@ -60,7 +55,7 @@ function Ranks({ hang, waits }: { hang: Hang; waits: Wait[] }) {
               <td class="number">{rank}</td>
               <td>
                 {printable(standing)}
-                {suspects.has(rank) && isWaitedFor(rank) && <span class="tag">the others wait for it</span>}
+                {isWaitedFor(waits, rank) && <span class="tag">others wait for it</span>}
               </td>
               <td class="number">{progress.step}</td>
               <td class="number">{durationText(progress.idle_s)}</td>

@@ -23,7 +23,7 @@ function knownNames(run: RunView): string[] {
     .sort(compareMetricNames);
 }
 
-/** A count that goes up when there are new reports, but not more often than each `pauseMs`. */
+/** A count that goes up when there are new reports, at most once in `pauseMs`. */
 function useRefreshes(report: number, pauseMs: number): number {
   const [count, setCount] = useState(0);
   const [lastReport, setLastReport] = useState(report);
@@ -56,6 +56,7 @@ export function MetricCharts({ id, run, parameters }: { id: string; run: RunView
     });
     return answer.series;
   });
+  // Without names there is nothing to see yet: the first report is shown at once.
   const refreshes = useRefreshes(run.report, names.length === 0 ? 0 : LEAST_PAUSE_MS);
   const { reload } = series;
   useEffect(() => {

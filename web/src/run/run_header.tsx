@@ -9,13 +9,13 @@ import { useSession } from "../shell/session_page.tsx";
 import { StateBadge } from "../shell/state_badge.tsx";
 import { Ago, Time, useNow } from "../shell/time.tsx";
 import { ProfileButton } from "../profiles/profile_button.tsx";
-import { READ_ONLY } from "../profiles/profile_text.ts";
 import { printable } from "../text/printable.ts";
 import { CheckpointDialog } from "./checkpoint_dialog.tsx";
 import { ErrorText } from "./error_text.tsx";
-import { driverOf, whyNotLive } from "./run_driver.ts";
+import { driverOf } from "./run_driver.ts";
 import { StacksDialog } from "./stacks_dialog.tsx";
 import { StopDialog } from "./stop_dialog.tsx";
+import { whyRunNotAskable } from "./why_not.ts";
 
 function Facts({ run, now }: { run: RunView; now: number }) {
   const over = isOver(run.state);
@@ -72,7 +72,7 @@ function Facts({ run, now }: { run: RunView; now: number }) {
 function Actions({ id, run, onChanged }: { id: string; run: RunView; onChanged: () => void }) {
   const [open, setOpen] = useState<"" | "stop" | "stacks" | "checkpoint">("");
   const { info } = useSession();
-  const reason = info?.read_only ? READ_ONLY : whyNotLive(run);
+  const reason = whyRunNotAskable(run, info?.read_only ?? false);
   const close = () => setOpen("");
   return (
     <div class="actions">

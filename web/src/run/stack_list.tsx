@@ -1,16 +1,10 @@
 // Stacks of workers: ranks that stand at the same place shown once, their main threads first.
 import type { WorkerStacks } from "../api/views.ts";
-import { rangesText } from "../format/number.ts";
+import { ranksText } from "../format/number.ts";
 import { printable } from "../text/printable.ts";
 import { type StackGroup, frameText, pythonGroups, stackGroups } from "./stack_groups.ts";
 
 const OPEN_AT_FIRST = 4;
-
-function ranksText(ranks: number[]): string {
-  const given = ranks.filter((rank) => rank >= 0);
-  if (given.length === 0) return "a worker without a rank";
-  return `${given.length === 1 ? "rank" : "ranks"} ${rangesText(given)}`;
-}
 
 function Group({ group, isOpen }: { group: StackGroup; isOpen: boolean }) {
   return (

@@ -5,7 +5,7 @@ import { useResource } from "../api/resource.ts";
 import type { RunView, WorkerStacks } from "../api/views.ts";
 import { plural } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
-import { ALL_RANKS, WorkersChoice } from "../profiles/rank_options.tsx";
+import { ALL_RANKS, WorkersChoice } from "./rank_options.tsx";
 import { CopyButton } from "../shell/copy_button.tsx";
 import { Dialog } from "../shell/dialog.tsx";
 import { Empty, Loading, ProblemNotice } from "../shell/notices.tsx";
@@ -28,10 +28,10 @@ function Question({ run, rank: first, onTake }: { run: RunView; rank: number; on
     onTake(rank);
   };
   return (
-    <form class="profile-form" onSubmit={take}>
+    <form class="dialog-form" onSubmit={take}>
       <p class="quiet">
-        What each thread is doing at this moment. Threads are held for some milliseconds, one after the other; training
-        goes on.
+        What each thread is doing at this moment. Threads are held one after the other, each for less than a millisecond
+        as a rule; training goes on.
       </p>
       <WorkersChoice run={run} rank={rank} onChange={setRank} />
       <div class="dialog-actions">

@@ -4,14 +4,14 @@ import { useState } from "preact/hooks";
 import type { RunView, Worker } from "../api/views.ts";
 import { ProfileDialog } from "../profiles/profile_dialog.tsx";
 import { PROFILE_KINDS, type ProfileKind, factsOf } from "../profiles/profile_kinds.ts";
-import { whyNoProfile } from "../profiles/profile_text.ts";
 import { useSession } from "../shell/session_page.tsx";
 import { StacksDialog } from "./stacks_dialog.tsx";
+import { whyNotAskable } from "./why_not.ts";
 
 export function WorkerActions({ id, run, worker, rank }: { id: string; run: RunView; worker: Worker; rank: number }) {
   const [open, setOpen] = useState<ProfileKind | "stacks" | "">("");
   const { info } = useSession();
-  const reason = whyNoProfile(run, info?.read_only ?? false, worker);
+  const reason = whyNotAskable(run, info?.read_only ?? false, worker);
   const close = () => setOpen("");
   return (
     <>

@@ -1,7 +1,7 @@
 // The workers of the last attempt, a row for each rank.
 import { useMemo, useState } from "preact/hooks";
 import type { RunView, Worker } from "../api/views.ts";
-import { bytesText, countText, numberText, percentText } from "../format/number.ts";
+import { bytesText, countText, maybe, numberText, percentText } from "../format/number.ts";
 import { durationText } from "../format/time.ts";
 import { shownStage } from "../runs/run_state.ts";
 import { Icon } from "../shell/icons.tsx";
@@ -12,11 +12,11 @@ import { useNow } from "../shell/time.tsx";
 import { VirtualRows } from "../table/virtual_rows.tsx";
 import { ProfileDialog } from "../profiles/profile_dialog.tsx";
 import { type ProfileKind, factsOf } from "../profiles/profile_kinds.ts";
-import { whyNoProfile } from "../profiles/profile_text.ts";
 import { useSession } from "../shell/session_page.tsx";
 import { printable } from "../text/printable.ts";
 import { StacksDialog } from "./stacks_dialog.tsx";
 import { StepHeatMap } from "./step_heat_map.tsx";
+import { whyNotAskable } from "./why_not.ts";
 import { cpuShare } from "./worker_numbers.ts";
 
 const ROW_HEIGHT = 32; // .worker-row in style/run.css
@@ -30,8 +30,6 @@ interface Column {
   text: (worker: Worker, now: number) => string;
 }
 
-const known = (value: number | undefined, text: (value: number) => string) => (value === undefined ? "–" : text(value));
-
 const COLUMNS: Column[] = [
   {
     key: "rank",
@@ -43,7 +41,7 @@ const COLUMNS: Column[] = [
   { key: "stage", title: "State", value: (w) => w.stage, text: (w) => w.stage },
   { key: "node", title: "Node", value: (w) => w.node, text: (w) => printable(w.node) },
   { key: "pid", title: "Process", isNumber: true, value: (w) => w.pid, text: (w) => String(w.pid) },
-  { key: "step", title: "Step", isNumber: true, value: (w) => w.step ?? -1, text: (w) => known(w.step, countText) },
+  { key: "step", title: "Step", isNumber: true, value: (w) => w.step ?? -1, text: (w) => maybe(w.step, countText) },
   {
     key: "phase",
     title: "Phase",
@@ -55,7 +53,7 @@ const COLUMNS: Column[] = [
     title: "Step time",
     isNumber: true,
     value: (w) => w.step_s ?? -1,
-    text: (w) => known(w.step_s || undefined, durationText), // 0: none was timed yet
+    text: (w) => maybe(w.step_s || undefined, durationText), // 0: none was timed yet
   },
   {
     key: "cpu",
@@ -69,7 +67,7 @@ const COLUMNS: Column[] = [
     title: "Memory",
     isNumber: true,
     value: (w) => w.resident_bytes ?? -1,
-    text: (w) => known(w.resident_bytes, bytesText),
+    text: (w) => maybe(w.resident_bytes, bytesText),
   },
 ];
 
@@ -117,7 +115,7 @@ export function Workers({ id, run, parameters }: { id: string; run: RunView; par
   const [sort, setSort] = useState({ key: "rank", isDown: false });
   const [asked, setAsked] = useState<{ worker: Worker; what: ProfileKind | "stacks" } | undefined>();
   const { info } = useSession();
-  const reasonFor = (worker: Worker) => whyNoProfile(run, info?.read_only ?? false, worker);
+  const reasonFor = (worker: Worker) => whyNotAskable(run, info?.read_only ?? false, worker);
   const now = useNow(run.live);
   const rows = useMemo(() => {
     const column = COLUMNS.find((one) => one.key === sort.key);

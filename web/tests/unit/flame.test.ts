@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { FlameGraph, RunView, Worker } from "../../src/api/views.ts";
+import type { FlameGraph } from "../../src/api/views.ts";
 import { changeOf, changes, diffTree } from "../../src/profiles/flame_diff.ts";
 import { boxAt, boxOf, childrenOf, layoutOf, neighbour, trunkOf } from "../../src/profiles/flame_layout.ts";
 import { functionShares, matchedCount, mergedTree, pathTo, ranksOf, samplesBy } from "../../src/profiles/flame_tree.ts";
 import { withoutInterpreter } from "../../src/profiles/interpreter.ts";
 import { functionText, matches, placeText, shortName } from "../../src/profiles/function_name.ts";
-import { changeText, nodeText, pointsText, samplesText, whyNoProfile } from "../../src/profiles/profile_text.ts";
+import { changeText, nodeText, pointsText, samplesText } from "../../src/profiles/profile_text.ts";
 import { treeOf, viewOf } from "../../src/profiles/profile_view.ts";
 
 function frame(name: string) {
@@ -220,18 +220,6 @@ test("what is said of profiles", () => {
   assert.equal(samplesText({ kind: "cpu", samples: {} }), "none");
   assert.equal(samplesText({ kind: "timeline", samples: {} }), "");
   assert.equal(nodeText(1 << 20, 0, 2 << 20, null), "50 %: 1 MiB of 2 MiB; itself 0.0 %");
-});
-
-test("why no profile can be taken", () => {
-  const worker = { worker: 2, rank: 1, node: "a", pid: 7, stage: "training" } as Worker;
-  const run = { state: "running", live: true, remark: "", workers: [worker] } as unknown as RunView;
-  assert.equal(whyNoProfile(run, false), "");
-  assert.equal(whyNoProfile(run, false, worker), "");
-  assert.match(whyNoProfile(run, true), /read-only/);
-  assert.match(whyNoProfile({ ...run, live: false, state: "finished" }, false), /finished/);
-  assert.match(whyNoProfile(run, false, { ...worker, stage: "gone" }), /Rank 1 has ended/);
-  assert.match(whyNoProfile({ ...run, workers: [{ ...worker, stage: "starting" }] }, false), /are starting/);
-  assert.match(whyNoProfile({ ...run, workers: [] }, false), /No worker/);
 });
 
 test("threads that waited all the time are not in a profile of waits, unless one is chosen", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytesText, numberText, percentText, plural, rangesText, tickText } from "../../src/format/number.ts";
+import { bytesText, coresText, numberText, percentText, plural, rangesText, ranksText, tickText } from "../../src/format/number.ts";
 import { agoText, durationText, isoTimeText, utcTimeText } from "../../src/format/time.ts";
 
 test("marks of an axis can be told apart", () => {
@@ -13,6 +13,20 @@ test("numbers have as many digits as say something", () => {
   const texts = [0, 1, 1500, 0.0213456, 0.00001234, 12345.678, 1795801618, -0.5].map(numberText);
   assert.deepEqual(texts, ["0", "1", "1,500", "0.02135", "1.23e−5", "12,345.7", "1,795,801,618", "−0.5"]);
   assert.deepEqual([NaN, Infinity, -Infinity].map(numberText), ["NaN", "∞", "−∞"]);
+});
+
+test("of cores no whole one is rounded away", () => {
+  assert.deepEqual([0, 0.03149, 1.72, 31.6, 100.4, 112, 128].map(coresText), ["0", "0.031", "1.7", "32", "100", "112", "128"]);
+});
+
+test("ranks are named by ranges", () => {
+  assert.deepEqual([[3], [0, 1, 2, 5], [-1], [-1, 4], []].map(ranksText), [
+    "rank 3",
+    "ranks 0–2, 5",
+    "a worker without a rank",
+    "rank 4",
+    "a worker without a rank",
+  ]);
 });
 
 test("bytes, shares and counts", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HangRank } from "../../src/api/views.ts";
-import { waitsOf } from "../../src/run/hang_waits.ts";
+import { isWaitedFor, waitsOf } from "../../src/run/hang_waits.ts";
 
 type Counts = HangRank["progress"]["groups"];
 
@@ -17,6 +17,7 @@ function counts(group: number, begun: number, done: number, collective = "all_re
 test("who has not come is missing, and who waits is named once", () => {
   const waits = waitsOf([rank(0, [counts(1, 812, 811)]), rank(1, [counts(1, 811, 811)]), rank(2, [counts(1, 812, 811)])]);
   assert.deepEqual(waits, [{ group: 1, number: 812, collective: "all_reduce", waiting: [0, 2], missing: [1], elsewhere: [] }]);
+  assert.deepEqual([0, 1, 2, 3].map((one) => isWaitedFor(waits, one)), [false, true, false, false]);
 });
 
 test("a rank that has noted nothing is missing in the group of all ranks alone", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { PROFILE_KINDS, SECONDS, factsOf, isProfileKind } from "../../src/profiles/profile_kinds.ts";
+import { PROFILE_KINDS, SECONDS, canCompare, factsOf, isProfileKind } from "../../src/profiles/profile_kinds.ts";
 
 /** Every `enum` of a property with that name, wherever a schema has one. */
 function enumsOf(name: string, part: unknown): string[][] {
@@ -36,4 +36,10 @@ test("a kind of a later version is shown under its name, and cannot be taken", (
   assert.equal(factsOf("heat").title, "heat");
   assert.ok(factsOf("heat").hasStacks && !isProfileKind("heat"));
   assert.ok(!isProfileKind("toString"));
+});
+
+test("two flame graphs of one kind can be compared", () => {
+  assert.ok(canCompare({ kind: "cpu" }, { kind: "cpu" }));
+  assert.ok(!canCompare({ kind: "cpu" }, { kind: "memory" }));
+  assert.ok(!canCompare({ kind: "timeline" }, { kind: "timeline" }));
 });

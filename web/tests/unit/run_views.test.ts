@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import type { RunEvent, RunView, WorkerStacks } from "../../src/api/views.ts";
+import type { RunEvent, RunView, Worker, WorkerStacks } from "../../src/api/views.ts";
 import { splitError } from "../../src/run/error_parts.ts";
 import { detailsText } from "../../src/run/event_details.ts";
 import { driverOf, whyNotLive } from "../../src/run/run_driver.ts";
-import { frameText, pythonGroups, stackGroups } from "../../src/run/stack_groups.ts";
+import { frameText, pythonGroups, stackGroups, stacksText } from "../../src/run/stack_groups.ts";
 import { timelineOf } from "../../src/run/timeline.ts";
+import { whyNotAskable } from "../../src/run/why_not.ts";
 import { codeIn } from "../../src/shell/session_page.tsx";
 
 /** What `paceline` said of real runs. */
@@ -41,6 +42,18 @@ test("a driver that died is told by its workers", () => {
   assert.equal(driverOf(recorded<RunView>("stopped_run.json")), null);
 });
 
+test("why nothing can be asked of workers", () => {
+  const worker = { worker: 2, rank: 1, node: "a", pid: 7, stage: "training" } as Worker;
+  const run = { state: "running", live: true, remark: "", workers: [worker] } as unknown as RunView;
+  assert.equal(whyNotAskable(run, false), "");
+  assert.equal(whyNotAskable(run, false, worker), "");
+  assert.match(whyNotAskable(run, true), /read-only/);
+  assert.match(whyNotAskable({ ...run, live: false, state: "finished" }, false), /finished/);
+  assert.match(whyNotAskable(run, false, { ...worker, stage: "gone" }), /Rank 1 has ended/);
+  assert.match(whyNotAskable({ ...run, workers: [{ ...worker, stage: "starting" }] }, false), /are starting/);
+  assert.match(whyNotAskable({ ...run, workers: [] }, false), /No worker/);
+});
+
 test("ranks that stand at the same place are one group, the odd one first", () => {
   const [one] = recorded<WorkerStacks[]>("live_stacks.json");
   assert.ok(one);
@@ -59,15 +72,29 @@ test("so are ranks that stand at the same place in Python, whatever their proces
   const [one] = recorded<WorkerStacks[]>("live_stacks.json");
   assert.ok(one);
   const at = (rank: number, line: number) => {
-    const text = `Process ${100 + rank}: paceline worker ${rank}\nPython v3.11.7 (/usr/bin/python3.11)\n\n`;
+    const text = `  Process ${100 + rank}: paceline worker ${rank}\n  Python v3.11.7 (/usr/bin/python3.11)\n\n`;
     const state = rank === 0 ? "idle" : "active+gil";
-    const python = `${text}Thread ${100 + rank} (${state}): "MainThread"\n    train_loop (train.py:${line})\n`;
+    const python = `${text}  Thread ${100 + rank} (${state}): "MainThread"\n      train_loop (train.py:${line})\n`;
     return { ...one, rank, stacks: { ...one.stacks, python } };
   };
   assert.deepEqual(pythonGroups([at(0, 34), at(1, 34), at(2, 35), { ...one, rank: 3 }]), [
     { ranks: [2], text: 'Thread "MainThread"\n    train_loop (train.py:35)' },
     { ranks: [0, 1], text: 'Thread "MainThread"\n    train_loop (train.py:34)' },
   ]);
+});
+
+test("a rank with several processes is named once, and a thread without a name is none of its own", () => {
+  const [one] = recorded<WorkerStacks[]>("live_stacks.json");
+  assert.ok(one);
+  const at = (rank: number, thread: number) => {
+    const head = `  Process ${thread}: loader\n  Python v3.11.7\n\n`;
+    const python = `${head}  Thread ${thread} (idle)\n      get (queues.py:103)\n`;
+    return { ...one, rank, stacks: { ...one.stacks, python } };
+  };
+  const text = "Thread\n    get (queues.py:103)";
+  assert.deepEqual(pythonGroups([at(0, 7), at(0, 8), at(1, 9)]), [{ ranks: [0, 1], text }]);
+  assert.match(stacksText([at(0, 7), at(0, 8), at(1, 9)]), /^ranks 0–1 in Python\n/);
+  assert.match(stacksText([at(-1, 7)]), /^a worker without a rank in Python\n/);
 });
 
 test("frames without a name or a file", () => {

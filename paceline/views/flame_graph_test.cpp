@@ -1,5 +1,5 @@
 // A profile as a tree of functions.
-#include "paceline/views/profiles.h"
+#include "paceline/views/flame_graph.h"
 
 #include <gmock/gmock.h>
 

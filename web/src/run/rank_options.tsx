@@ -1,5 +1,4 @@
-// The ranks among which a select chooses, all of them first; and the choice of those to ask.
-
+// The ranks among which a select chooses, all of them first; and the choice of those that are to be asked.
 import type { RunView } from "../api/views.ts";
 
 export interface RankOptionsProps {
@@ -21,6 +20,7 @@ export function RankOptions({ ranks, all }: RankOptionsProps) {
   );
 }
 
+/** As the server takes it. */
 export const ALL_RANKS = -1;
 
 interface WorkersChoiceProps {

@@ -1,12 +1,11 @@
-#include "paceline/views/profiles.h"
+#include "paceline/views/flame_graph.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <tuple>
 #include <utility>
 
-#include "paceline/core/run_layout.h"
+#include "paceline/rpc/profile_kind.h"
 #include "paceline/views/readable_text.h"
 
 namespace paceline::views {
@@ -64,16 +63,11 @@ FlameThread thread_of(const stacks::ThreadProfile& thread, const std::vector<int
   return added;
 }
 
-std::string first_problem(const stacks::Profiles& taken) {
-  const std::vector<std::string> problems = run::described({}, taken).problems;
-  return problems.empty() ? "it has said nothing" : problems.front();
-}
-
 }  // namespace
 
 FlameGraph flame_graph_of(const run::ReadProfile& read) {
   FlameGraph graph{.profile = read.profile};
-  const bool shows_waits = read.profile.kind == rpc::kOffCpuProfile;
+  const bool shows_waits = rpc::shows_waits(read.profile.kind);
   Tree tree(graph);
   for (const stacks::Profile& profile : read.taken) {
     const int64_t process = std::ssize(graph.processes);
@@ -95,36 +89,6 @@ FlameGraph flame_graph_of(const run::ReadProfile& read) {
     }
   }
   return graph;
-}
-
-arrow::Result<run::RunProfile> ask_run_for_profile(const track::RunRow& run, const rpc::RunProfileRequest& wanted,
-                                                   const std::stop_token& given_up) {
-  if (track::is_over(run)) {
-    return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives; profiles that were ",
-                                  "taken before are on its page and in its folder ", run_layout::kProfiles);
-  }
-  ARROW_ASSIGN_OR_RAISE(run::RunProfile taken, run::request_profile(run.path, wanted, given_up));
-  if (!taken.profiles.empty()) return taken;
-  if (wanted.rank >= 0) {
-    return arrow::Status::KeyError("no worker of run ", run.name, " has rank ", wanted.rank, " now; `paceline show ",
-                                   run.name, "` lists them");
-  }
-  return arrow::Status::KeyError("no worker of run ", run.name, " lives now; `paceline show ", run.name,
-                                 "` says what it waits for");
-}
-
-arrow::Result<run::KeptProfile> take_profile(const track::RunRow& run, const rpc::RunProfileRequest& wanted,
-                                             const std::stop_token& given_up) {
-  ARROW_ASSIGN_OR_RAISE(const run::RunProfile taken, ask_run_for_profile(run, wanted, given_up));
-  if (std::ranges::all_of(taken.profiles, [](const auto& one) { return one.ways.empty(); })) {
-    return arrow::Status::ExecutionError("no worker was sampled: ", first_problem(taken.profiles));
-  }
-  const std::string name = std::filesystem::path(taken.folder).filename().string();
-  run::KeptProfile profile = run::described(
-      {.name = name, .kind = wanted.kind, .time = run::time_of_profile(name), .who = wanted.who, .rank = wanted.rank},
-      taken.profiles);
-  if (!taken.problem.empty()) profile.problems.push_back(taken.problem);
-  return profile;
 }
 
 }  // namespace paceline::views

@@ -1,21 +1,12 @@
-// Profiles of a run as pages show them: which are kept, one as a flame graph, and taking another.
-//
-// Of a run that is elsewhere (an object store) these are the profiles that this machine's copy of its folder has.
-// Thread-safe: no state.
+// A profile that is kept with a run as pages show it: as a flame graph, of all its processes and threads. Pure.
 #pragma once
 
-#include <arrow/result.h>
-
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "paceline/core/record.h"
-#include "paceline/rpc/messages.h"
-#include "paceline/run/control_client.h"
 #include "paceline/run/kept_profiles.h"
 #include "paceline/stacks/profile.h"
-#include "paceline/track/run_record.h"
 
 namespace paceline::views {
 
@@ -66,16 +57,6 @@ using FlameThreads = std::vector<FlameThread>;
   FIELD(FlameThreads, threads, {})
 PACELINE_RECORD(FlameGraph, PACELINE_FLAME_GRAPH_FIELDS);
 
-/// Pure.
 FlameGraph flame_graph_of(const run::ReadProfile& read);
-
-/// Samples a live run's workers as it is wanted: all that was found, at least of one worker. Invalid when the run is
-/// over; KeyError when no worker lives, or none has that rank now; else as run::request_profile().
-arrow::Result<run::RunProfile> ask_run_for_profile(const track::RunRow& run, const rpc::RunProfileRequest& wanted,
-                                                   const std::stop_token& given_up = {});
-/// The same as pages list it. `name` is "" where it could not be kept, and the problems say why. ExecutionError, too,
-/// when none could be sampled, with what they said.
-arrow::Result<run::KeptProfile> take_profile(const track::RunRow& run, const rpc::RunProfileRequest& wanted,
-                                             const std::stop_token& given_up = {});
 
 }  // namespace paceline::views

@@ -39,8 +39,8 @@ struct LoadResult {
 class Checkpoint {
  public:
   /// Makes a checkpoint of the user's own files; report() copies the folder and does not change it. `path` is
-  /// absolute, relative to the current directory, or "~/…"; or the URI of a folder in an object store, such as that of a
-  /// published checkpoint. Throws StorageError if there is no such folder.
+  /// absolute, relative to the current directory, or "~/…"; or the URI of a folder in an object store, such as that of
+  /// a published checkpoint. Throws StorageError if there is no such folder.
   static Checkpoint from_directory(const std::string& path);
 
   /// Saves the state of the items: modules, optimizers, loaders, schedulers, scalers, anything Stateful. Every rank

@@ -24,7 +24,7 @@ std::shared_ptr<bool> add_json(CLI::App& command) {
 }
 
 CLI::Option* add_output(CLI::App& command, std::string& path, const std::string& what) {
-  return command.add_option("-o,--output", path, what)->transform([](std::string text) {
+  return command.add_option("-o,--output", path, what)->transform([](const std::string& text) {
     return text.starts_with("~/") ? storage::resolve_folder(text, "").ValueOr(text) : text;
   });
 }

@@ -57,7 +57,8 @@ void write_program(const std::string& path, const std::string& script) {
 TEST(Python, AFileIsNamedFromItsPackage) {
   const testing::TemporaryFolder folder;
   std::filesystem::create_directories(folder / "lib/outer/inner");
-  for (const char* file : {"lib/outer/__init__.py", "lib/outer/inner/__init__.py"}) testing::write_file(folder / file, "");
+  for (const char* file : {"lib/outer/__init__.py", "lib/outer/inner/__init__.py"})
+    testing::write_file(folder / file, "");
   EXPECT_EQ(file_in_package(folder / "lib/outer/inner/module.py"), "outer/inner/module.py");
   EXPECT_EQ(file_in_package(folder / "lib/script.py"), "script.py");
   EXPECT_EQ(file_in_package("train.py"), "train.py");

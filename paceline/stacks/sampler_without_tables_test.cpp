@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/stacks/sampler_fixture.h"
@@ -105,39 +107,33 @@ class SamplerWithoutTables : public ::testing::Test {
     GTEST_SKIP() << "the sanitizer keeps signals back until this code has returned";
 #endif
   }
+  // The samples of a thread that does this.
+  static std::string folded(std::function<void()> work) {
+    Spinner spinner(std::move(work));
+    auto sampler = Sampler::start({.length = kLong}).ValueOrDie();
+    spinner.begin();
+    spinner.join();
+    sampler->stop();
+    return to_folded({named(reader_of(*sampler))});
+  }
 };
 
 TEST_F(SamplerWithoutTables, TheCallerOfCodeWithoutTablesIsFound) {
-  Spinner spinner([] { call_what_has_no_table(0.3); });
-  auto sampler = Sampler::start({.length = kLong}).ValueOrDie();
-  spinner.begin();
-  spinner.join();
-  sampler->stop();
-  EXPECT_THAT(to_folded({named(reader_of(*sampler))}),
+  EXPECT_THAT(folded([] { call_what_has_no_table(0.3); }),
               HasSubstr("call_what_has_no_table(double) (sampler_without_tables_test.cpp);paceline_spin_without_table "
                         "(stacks_test) "));
 }
 
 // Although farther out somebody calls through a pointer, who might have called anything.
 TEST_F(SamplerWithoutTables, TheCallerOfCodeThatWasJumpedToIsFound) {
-  Spinner spinner([] { call_what_jumps_there(0.3); });
-  auto sampler = Sampler::start({.length = kLong}).ValueOrDie();
-  spinner.begin();
-  spinner.join();
-  sampler->stop();
-  EXPECT_THAT(to_folded({named(reader_of(*sampler))}),
+  EXPECT_THAT(folded([] { call_what_jumps_there(0.3); }),
               HasSubstr("call_what_jumps_there(double) (sampler_without_tables_test.cpp);paceline_spin_without_table "
                         "(stacks_test) "));
 }
 
 TEST_F(SamplerWithoutTables, WhatAnEarlierCallHasLeftIsNotTakenForTheCaller) {
-  Spinner spinner([] { call_above_a_word(0.3); });
-  auto sampler = Sampler::start({.length = kLong}).ValueOrDie();
-  spinner.begin();
-  spinner.join();
-  sampler->stop();
   EXPECT_THAT(
-      to_folded({named(reader_of(*sampler))}),
+      folded([] { call_above_a_word(0.3); }),
       HasSubstr(
           "call_above_a_word(double) (sampler_without_tables_test.cpp);paceline_spin_below_a_word (stacks_test) "));
 }
@@ -154,13 +150,8 @@ TEST_F(SamplerWithoutTables, GeneratedCodeIsNotTakenForAFileAroundIt) {
   }
   constexpr unsigned char kCode[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3};  // 1: dec %rdi; jnz 1b; ret
   std::memcpy(pages + kPage, kCode, sizeof kCode);
-  Spinner spinner([&] { call_generated(reinterpret_cast<Generated>(pages + kPage), 0.3); });
-  auto sampler = Sampler::start({.length = kLong}).ValueOrDie();
-  spinner.begin();
-  spinner.join();
-  sampler->stop();
   EXPECT_THAT(
-      to_folded({named(reader_of(*sampler))}),
+      folded([&] { call_generated(reinterpret_cast<Generated>(pages + kPage), 0.3); }),
       HasSubstr(
           "call_generated(void (*)(unsigned long), double) (sampler_without_tables_test.cpp);? (generated code) "));
   ::munmap(pages, 3 * kPage);

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 #include "paceline/stacks/mapping_internal.h"
 
@@ -35,6 +37,8 @@ std::optional<Mapping> parse_mapping(const std::string& line) {
 }
 
 bool is_elf_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;  // a pipe of that name would wait
   char head[4] = {};
   std::ifstream(path, std::ios::binary).read(head, sizeof head);
   return std::string_view(head, sizeof head) ==

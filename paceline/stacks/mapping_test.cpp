@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <sstream>
 
 #include "paceline/stacks/mapping_internal.h"
+#include "paceline/testing/temporary_folder.h"
 
 namespace paceline::stacks {
 namespace {
@@ -84,6 +86,15 @@ TEST(Mapping, CodeThatWasMovedIntoHugePagesIsOfItsImage) {
   };
   EXPECT_THAT(images_in(moved_to("")), ElementsAre("7000-a000 " + path));
   EXPECT_THAT(images_in(moved_to("/anon_hugepage (deleted)")), ElementsAre("7000-a000 " + path));
+}
+
+TEST(Mapping, APipeInPlaceOfAFileKeepsNobodyWaiting) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(images_in(line("7000-8000 r--p", "00000000", path) + line("8000-9000 r-xp", "00000000", "") +
+                        line("9000-a000 rw-p", "00002000", path)),
+              IsEmpty());
 }
 
 TEST(Mapping, ALibraryThatIsThereTwiceIsTwoImages) {
